@@ -1,0 +1,60 @@
+// Collective seam: one communicator a generation, rebuilt when membership changes.
+//
+// The sum is canonical: the global batch is cut into S logical shards, and per-shard gradients are summed
+// along one fixed binary tree over the shards (canonical_plan.hpp), whatever the number of ranks. A rank
+// contributes one partial sum for each maximal tree node that it owns whole.
+//
+// Threads: `contribution` and `all_reduce` on the device's executor; `abort` from any thread.
+//
+// Invariants:
+//   CO-1    the bits of a sum depend on the shards' values only: not on ranks, timing or slices.
+//   CO-2    after `abort` every pending and later `all_reduce` completes with errc::aborted, in milliseconds,
+//           unless its sum was already complete.
+//   CO-3    a communicator never exchanges a byte with another generation's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/task.hpp"
+
+namespace troupe {
+
+struct collective_shape {
+  generation_id generation;
+  std::uint32_t world{1};
+  std::uint32_t shards{1};
+  std::size_t elements{0}; // float32 elements of one contribution
+};
+
+// The sum, valid until the next `all_reduce`; or errc::aborted.
+using all_reduce_done = inline_function<void(expected<std::span<const float>>), 64>;
+
+class communicator {
+public:
+  virtual ~communicator() = default;
+  // Memory [elements], 64-byte aligned, for the partial sum of this rank's `index`-th owned tree node
+  // (order of canonical_plan::owned_nodes). Written by the caller between two all-reduces.
+  [[nodiscard]] virtual std::span<float> contribution(std::size_t index) = 0;
+  // Sums all contributions of all ranks. Every rank calls it in the same order. `done` runs on the
+  // device's executor, possibly before this call returns.
+  virtual void all_reduce(all_reduce_done done) = 0;
+  virtual void abort() noexcept = 0; // any thread; idempotent
+};
+
+class collective {
+public:
+  virtual ~collective() = default;
+  // Director's side: makes what the ranks of a new generation meet in; a descriptor for `connect`. The
+  // meeting place lives until the next `prepare` or destruction.
+  [[nodiscard]] virtual expected<std::string> prepare(const collective_shape& shape) = 0;
+  // Worker's side. errc: aborted, storage_failed (memory), bad_argument (a descriptor that does not fit).
+  [[nodiscard]] virtual expected<std::unique_ptr<communicator>>
+  connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) = 0;
+};
+
+} // namespace troupe
