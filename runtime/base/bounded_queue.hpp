@@ -14,7 +14,8 @@ namespace troupe {
 template <class T>
 class bounded_queue {
 public:
-  explicit bounded_queue(std::size_t capacity) : slots_(capacity) {}
+  explicit bounded_queue(std::size_t capacity)
+      : slots_(capacity) {}
 
   [[nodiscard]] bool try_push(T&& value) {
     const std::lock_guard lock{mutex_};

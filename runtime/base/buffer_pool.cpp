@@ -23,7 +23,8 @@ touched_memory::~touched_memory() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
-touched_memory::touched_memory(touched_memory&& other) noexcept : bytes_{std::exchange(other.bytes_, {})} {}
+touched_memory::touched_memory(touched_memory&& other) noexcept
+    : bytes_{std::exchange(other.bytes_, {})} {}
 
 touched_memory& touched_memory::operator=(touched_memory&& other) noexcept {
   std::swap(bytes_, other.bytes_);
@@ -32,9 +33,13 @@ touched_memory& touched_memory::operator=(touched_memory&& other) noexcept {
 
 struct lease::shared {
   shared(std::size_t buffers, std::size_t bytes_of_one)
-      : count{buffers}, bytes_each{bytes_of_one}, stride{(bytes_each + 63) / 64 * 64}, memory{count * stride} {
+      : count{buffers}
+      , bytes_each{bytes_of_one}
+      , stride{(bytes_each + 63) / 64 * 64}
+      , memory{count * stride} {
     free.reserve(count);
-    for (std::size_t i = count; i > 0; --i) free.push_back(i - 1);
+    for (std::size_t i = count; i > 0; --i)
+      free.push_back(i - 1);
   }
   std::size_t count;
   std::size_t bytes_each;
@@ -45,7 +50,9 @@ struct lease::shared {
 };
 
 lease::lease(std::shared_ptr<shared> pool, std::size_t index, std::span<std::byte> bytes)
-    : pool_{std::move(pool)}, index_{index}, bytes_{bytes} {}
+    : pool_{std::move(pool)}
+    , index_{index}
+    , bytes_{bytes} {}
 
 lease& lease::operator=(lease&& other) noexcept {
   if (this != &other) {

@@ -25,14 +25,17 @@ namespace troupe {
 // 64-bit FNV-1a: turns a name into a stream number.
 [[nodiscard]] constexpr std::uint64_t stream_of(std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  for (const char c : name)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
 }
 
 // The numbers of one stream, addressed by position. Stateless: `uniform(i)` is the same wherever it is asked.
 class counter_rng {
 public:
-  constexpr counter_rng(std::uint64_t seed, std::uint64_t stream) : seed_{seed}, stream_{stream} {}
+  constexpr counter_rng(std::uint64_t seed, std::uint64_t stream)
+      : seed_{seed}
+      , stream_{stream} {}
 
   [[nodiscard]] constexpr std::array<std::uint32_t, 4> block(std::uint64_t position) const {
     return philox({static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32),

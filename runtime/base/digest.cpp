@@ -18,7 +18,8 @@ struct digest_builder::state {
   state& operator=(const state&) = delete;
 };
 
-digest_builder::digest_builder() : state_{std::make_unique<state>()} {
+digest_builder::digest_builder()
+    : state_{std::make_unique<state>()} {
   XXH3_128bits_reset(state_->xxh);
 }
 digest_builder::~digest_builder() = default;

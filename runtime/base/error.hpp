@@ -60,8 +60,10 @@ struct error {
 template <class T>
 class [[nodiscard]] expected {
 public:
-  expected(T value) : state_{std::in_place_index<0>, std::move(value)} {}
-  expected(error failure) : state_{std::in_place_index<1>, std::move(failure)} {}
+  expected(T value)
+      : state_{std::in_place_index<0>, std::move(value)} {}
+  expected(error failure)
+      : state_{std::in_place_index<1>, std::move(failure)} {}
 
   [[nodiscard]] bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
@@ -82,7 +84,8 @@ template <>
 class [[nodiscard]] expected<void> {
 public:
   expected() = default;
-  expected(error failure) : failure_{std::move(failure)} {}
+  expected(error failure)
+      : failure_{std::move(failure)} {}
 
   [[nodiscard]] bool has_value() const { return !failure_.has_value(); }
   explicit operator bool() const { return has_value(); }

@@ -18,7 +18,8 @@ class strong_number {
 public:
   using rep = Rep;
   constexpr strong_number() = default;
-  constexpr explicit strong_number(Rep value) : value_{value} {}
+  constexpr explicit strong_number(Rep value)
+      : value_{value} {}
   [[nodiscard]] constexpr Rep value() const { return value_; }
   [[nodiscard]] constexpr strong_number next() const { return strong_number{static_cast<Rep>(value_ + 1)}; }
   constexpr auto operator<=>(const strong_number&) const = default;
@@ -35,7 +36,9 @@ template <class Tag>
 class random_id {
 public:
   constexpr random_id() = default;
-  constexpr random_id(std::uint64_t high, std::uint64_t low) : high_{high}, low_{low} {}
+  constexpr random_id(std::uint64_t high, std::uint64_t low)
+      : high_{high}
+      , low_{low} {}
   [[nodiscard]] constexpr std::uint64_t high() const { return high_; }
   [[nodiscard]] constexpr std::uint64_t low() const { return low_; }
   [[nodiscard]] constexpr bool valid() const { return high_ != 0 || low_ != 0; }

@@ -8,7 +8,8 @@ namespace troupe {
 [[noreturn]] void invariant_broken(std::string_view name) noexcept;
 
 constexpr void invariant(bool holds, std::string_view name) {
-  if (!holds) [[unlikely]] invariant_broken(name);
+  if (!holds) [[unlikely]]
+    invariant_broken(name);
 }
 
 } // namespace troupe

@@ -18,8 +18,8 @@ class inline_function<Result(Args...), Capacity> {
 public:
   inline_function() = default;
   template <class F>
-    requires(!std::is_same_v<std::decay_t<F>, inline_function>)
-  inline_function(F&& callable) { // NOLINT: implicit by intent, as std::function
+  requires(!std::is_same_v<std::decay_t<F>, inline_function>)
+      inline_function(F&& callable) { // NOLINT: implicit by intent, as std::function
     using stored = std::decay_t<F>;
     static_assert(sizeof(stored) <= Capacity, "capture less, or capture a pointer");
     static_assert(alignof(stored) <= alignof(std::max_align_t));

@@ -18,9 +18,17 @@ struct troupe_clock { // tag clock: `now` comes from the clock seam only
 // Comparable across the processes of one host (CLOCK_MONOTONIC).
 using time_point = troupe_clock::time_point;
 
-[[nodiscard]] constexpr double to_ms(duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
-[[nodiscard]] constexpr double to_s(duration d) { return std::chrono::duration<double>(d).count(); }
-[[nodiscard]] constexpr std::int64_t to_ns(time_point t) { return t.time_since_epoch().count(); }
-[[nodiscard]] constexpr time_point time_from_ns(std::int64_t ns) { return time_point{duration{ns}}; }
+[[nodiscard]] constexpr double to_ms(duration d) {
+  return std::chrono::duration<double, std::milli>(d).count();
+}
+[[nodiscard]] constexpr double to_s(duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+[[nodiscard]] constexpr std::int64_t to_ns(time_point t) {
+  return t.time_since_epoch().count();
+}
+[[nodiscard]] constexpr time_point time_from_ns(std::int64_t ns) {
+  return time_point{duration{ns}};
+}
 
 } // namespace troupe

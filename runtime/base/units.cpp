@@ -36,7 +36,8 @@ expected<double> parse(std::string_view text, const std::array<unit, N>& units, 
 
 std::string format(double value, std::string_view unit_name) {
   std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), "%.6g%.*s", value, static_cast<int>(unit_name.size()), unit_name.data());
+  std::snprintf(text.data(), text.size(), "%.6g%.*s", value, static_cast<int>(unit_name.size()),
+                unit_name.data());
   return text.data();
 }
 

@@ -48,8 +48,11 @@ struct batch {
     const auto* inputs = reinterpret_cast<const float*>(bytes.data()) + begin * features;
     const auto* labels =
         reinterpret_cast<const std::uint8_t*>(bytes.data() + label_offset(total, features)) + begin;
-    return {samples_per_shard, features, {inputs, std::size_t{samples_per_shard} * features},
-            {labels, samples_per_shard}, first_sample + begin};
+    return {samples_per_shard,
+            features,
+            {inputs, std::size_t{samples_per_shard} * features},
+            {labels, samples_per_shard},
+            first_sample + begin};
   }
 };
 

@@ -23,7 +23,8 @@ public:
                                     std::span<const std::span<const std::byte>> pieces) = 0;
   virtual expected<std::vector<std::byte>> read_file(const std::string& path, std::uint64_t bytes_max) = 0;
   // Fills `into` from `offset`; errc::corrupt when the file is shorter.
-  virtual expected<void> read_at(const std::string& path, std::uint64_t offset, std::span<std::byte> into) = 0;
+  virtual expected<void> read_at(const std::string& path, std::uint64_t offset,
+                                 std::span<std::byte> into) = 0;
   virtual expected<std::uint64_t> file_bytes(const std::string& path) = 0;
   virtual expected<std::vector<std::string>> list(const std::string& directory) = 0; // names, sorted
   virtual expected<void> rename(const std::string& from, const std::string& to) = 0; // atomic

@@ -24,8 +24,8 @@ namespace troupe {
 using peer_address = std::vector<std::byte>; // opaque to all but the transport that made it
 
 struct bulk_announcement {
-  std::uint64_t transfer;  // chosen by the sender's caller; unique per pair of processes
-  std::uint64_t bytes;     // size of what follows, at most limits::bulk_bytes_max
+  std::uint64_t transfer; // chosen by the sender's caller; unique per pair of processes
+  std::uint64_t bytes;    // size of what follows, at most limits::bulk_bytes_max
 };
 
 using bulk_done = inline_function<void(expected<void>), 64>;

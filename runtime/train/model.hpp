@@ -30,7 +30,8 @@ struct parameter_spec {
 class parameter {
 public:
   parameter() = default;
-  explicit parameter(std::size_t index) : index_{index} {}
+  explicit parameter(std::size_t index)
+      : index_{index} {}
   [[nodiscard]] std::size_t index() const { return index_; }
 
 private:

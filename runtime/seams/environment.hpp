@@ -1,0 +1,32 @@
+// Environment: everything outside, as one process sees it. Composed by a `main`, or by the simulator.
+#pragma once
+
+#include "runtime/base/log.hpp"
+#include "runtime/seams/clock.hpp"
+#include "runtime/seams/collective.hpp"
+#include "runtime/seams/device.hpp"
+#include "runtime/seams/entropy.hpp"
+#include "runtime/seams/executor.hpp"
+#include "runtime/seams/process.hpp"
+#include "runtime/seams/rendezvous.hpp"
+#include "runtime/seams/storage.hpp"
+#include "runtime/seams/transport.hpp"
+
+namespace troupe {
+
+struct environment {
+  executor& loop; // the event loop: actors, transport, timers
+  clock_seam& clock;
+  entropy& random;
+  transport& network;
+  collective& collectives;
+  device& compute;
+  executor& reader;         // prefetching
+  executor& storage_thread; // blocking file calls
+  storage& files;
+  process_host& processes;
+  black_box& box; // this process's own
+  log_sink& log;
+};
+
+} // namespace troupe
