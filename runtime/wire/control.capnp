@@ -23,7 +23,10 @@ struct Control {
   union {
     # worker -> director
     workerReady :group { slot @0 :UInt32; pid @1 :Int64; device @2 :Text; }
-    heartbeat :group { generation @3 :UInt64; stepStarted @4 :UInt64; stepApplied @5 :UInt64; }
+    heartbeat :group {
+      generation @3 :UInt64; stepStarted @4 :UInt64; stepApplied @5 :UInt64;
+      doing @41 :UInt8; doingForNs @42 :Int64; stepBusyNs @43 :Int64;
+    }
     generationPrepared :group { generation @6 :UInt64; step @7 :UInt64; source @8 :StateSource; }
     prepareFailed :group { generation @9 :UInt64; code @10 :UInt8; text @11 :Text; }
     generationStopped :group { generation @12 :UInt64; applied @13 :UInt64; holdsState @14 :Bool; }

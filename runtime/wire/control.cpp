@@ -14,6 +14,7 @@ namespace troupe::wire {
 namespace {
 
 constexpr std::size_t address_bytes_max = 64 * 1024;
+constexpr std::uint8_t activities = 6;
 constexpr std::size_t text_bytes_max = limits::error_text_bytes_max;
 
 // --- encoding -------------------------------------------------------------------------------------------
@@ -45,6 +46,9 @@ struct writer {
     body.setGeneration(m.generation.value());
     body.setStepStarted(m.step_started);
     body.setStepApplied(m.step_applied.value());
+    body.setDoing(m.doing);
+    body.setDoingForNs(m.doing_for.count());
+    body.setStepBusyNs(m.step_busy.count());
   }
   void operator()(const generation_prepared& m) {
     auto body = out.initGenerationPrepared();
@@ -273,7 +277,10 @@ control read(schema::Control::Reader in) {
   }
   case which::HEARTBEAT: {
     const auto m = in.getHeartbeat();
-    return heartbeat{generation_id{m.getGeneration()}, m.getStepStarted(), step_id{m.getStepApplied()}};
+    if (m.getDoing() >= activities) throw malformed{"an activity is out of range"};
+    return heartbeat{generation_id{m.getGeneration()}, m.getStepStarted(),
+                     step_id{m.getStepApplied()},      m.getDoing(),
+                     duration{m.getDoingForNs()},      duration{m.getStepBusyNs()}};
   }
   case which::GENERATION_PREPARED: {
     const auto m = in.getGenerationPrepared();

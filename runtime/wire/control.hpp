@@ -32,6 +32,9 @@ struct heartbeat {
   generation_id generation;
   std::uint64_t step_started{0};
   step_id step_applied;
+  std::uint8_t doing{0}; // policy's `activity`
+  duration doing_for{0}; // in it, when this was sent
+  duration step_busy{0}; // own time of the last whole step
 };
 struct generation_prepared {
   generation_id generation;
