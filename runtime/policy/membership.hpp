@@ -104,7 +104,8 @@ public:
   enum class phase : unsigned char { assembling, choosing, preparing, running, done };
   using outputs = std::vector<membership_output>;
 
-  explicit membership(membership_settings settings);
+  // Generations go on from `before`: the last one of the job's earlier life, 0 for a new job.
+  explicit membership(membership_settings settings, generation_id before = {});
 
   [[nodiscard]] outputs start(time_point now);
   // A process of `slot` is connected and can take part. It holds nothing yet.

@@ -71,7 +71,8 @@ struct CheckpointReport {
   text @6 :Text;
 }
 
-struct Percentiles { p50 @0 :Float64; p99 @1 :Float64; max @2 :Float64; }
+# A latency histogram's non-empty buckets, ascending.
+struct Histogram { indices @0 :List(UInt32); counts @1 :List(UInt64); maxNs @2 :Int64; }
 
 struct WorkerFinished {
   generation @0 :UInt64;
@@ -81,10 +82,10 @@ struct WorkerFinished {
   loss @4 :Float64;
   evaluated @5 :Bool;
   accuracy @6 :Float64;
-  stepMs @7 :Percentiles;
-  commWaitMs @8 :Percentiles;
-  dataWaitMs @9 :Percentiles;
-  stallMs @10 :Percentiles;
+  stepTime @7 :Histogram;
+  commWait @8 :Histogram;
+  dataWait @9 :Histogram;
+  stall @10 :Histogram;
   allocationsPerStep @11 :Float64; # negative: not counted
 }
 
@@ -97,5 +98,5 @@ struct PrepareGeneration {
   sourceRank @5 :UInt32;      # for `peer`
   checkpoint @6 :Text;        # for `checkpoint`: the version's directory
   collective @7 :Text;        # descriptor of the meeting place
-  firedFaults @8 :List(UInt32);
+  firedFaults @8 :Text;       # policy's fired_faults
 }

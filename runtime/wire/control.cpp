@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t address_bytes_max = 64 * 1024;
 constexpr std::uint8_t activities = 6;
+constexpr unsigned buckets_max = 4096;
 constexpr std::size_t text_bytes_max = limits::error_text_bytes_max;
 
 // --- encoding -------------------------------------------------------------------------------------------
@@ -25,10 +26,15 @@ kj::StringPtr bounded(const std::string& text, std::string& scratch) {
   return {scratch.c_str(), scratch.size()};
 }
 
-void put(schema::Percentiles::Builder out, const percentiles& in) {
-  out.setP50(in.p50);
-  out.setP99(in.p99);
-  out.setMax(in.max);
+void put(schema::Histogram::Builder out, const histogram& in) {
+  const auto size = static_cast<unsigned>(in.indices.size());
+  auto indices = out.initIndices(size);
+  auto counts = out.initCounts(size);
+  for (unsigned i = 0; i < size; ++i) {
+    indices.set(i, in.indices[i]);
+    counts.set(i, in.counts[i]);
+  }
+  out.setMaxNs(in.max.count());
 }
 
 struct writer {
@@ -112,10 +118,10 @@ struct writer {
     body.setLoss(m.loss);
     body.setEvaluated(m.evaluated);
     body.setAccuracy(m.accuracy);
-    put(body.initStepMs(), m.step_ms);
-    put(body.initCommWaitMs(), m.comm_wait_ms);
-    put(body.initDataWaitMs(), m.data_wait_ms);
-    put(body.initStallMs(), m.stall_ms);
+    put(body.initStepTime(), m.step_time);
+    put(body.initCommWait(), m.comm_wait);
+    put(body.initDataWait(), m.data_wait);
+    put(body.initStall(), m.stall);
     body.setAllocationsPerStep(m.allocations_per_step);
   }
   void operator()(const prepare_generation& m) {
@@ -137,9 +143,7 @@ struct writer {
     body.setSourceRank(m.source_rank.value());
     body.setCheckpoint(m.checkpoint);
     body.setCollective(m.collective);
-    auto fired = body.initFiredFaults(static_cast<unsigned>(m.fired_faults.size()));
-    for (unsigned i = 0; i < fired.size(); ++i)
-      fired.set(i, m.fired_faults[i]);
+    body.setFiredFaults(m.fired_faults);
   }
   void operator()(const start_generation& m) {
     out.initStartGeneration().setGeneration(m.generation.value());
@@ -189,8 +193,18 @@ Enum enum_of(Wire in, unsigned count) {
   return static_cast<Enum>(in);
 }
 
-percentiles percentiles_of(schema::Percentiles::Reader in) {
-  return {in.getP50(), in.getP99(), in.getMax()};
+histogram histogram_of(schema::Histogram::Reader in) {
+  const auto indices = in.getIndices();
+  const auto counts = in.getCounts();
+  if (indices.size() != counts.size() || indices.size() > buckets_max)
+    throw malformed{"a histogram is malformed"};
+  histogram out;
+  for (unsigned i = 0; i < indices.size(); ++i) {
+    out.indices.push_back(indices[i]);
+    out.counts.push_back(counts[i]);
+  }
+  out.max = duration{in.getMaxNs()};
+  return out;
 }
 
 prepare_generation read(schema::PrepareGeneration::Reader in) {
@@ -215,10 +229,7 @@ prepare_generation read(schema::PrepareGeneration::Reader in) {
     throw malformed{"a rank is out of range"};
   m.checkpoint = text_of(in.getCheckpoint());
   m.collective = text_of(in.getCollective());
-  const auto fired = in.getFiredFaults();
-  if (fired.size() > 4096) throw malformed{"too many faults"};
-  for (const auto index : fired)
-    m.fired_faults.push_back(index);
+  m.fired_faults = text_of(in.getFiredFaults());
   return m;
 }
 
@@ -231,10 +242,10 @@ worker_finished read(schema::WorkerFinished::Reader in) {
   m.loss = in.getLoss();
   m.evaluated = in.getEvaluated();
   m.accuracy = in.getAccuracy();
-  m.step_ms = percentiles_of(in.getStepMs());
-  m.comm_wait_ms = percentiles_of(in.getCommWaitMs());
-  m.data_wait_ms = percentiles_of(in.getDataWaitMs());
-  m.stall_ms = percentiles_of(in.getStallMs());
+  m.step_time = histogram_of(in.getStepTime());
+  m.comm_wait = histogram_of(in.getCommWait());
+  m.data_wait = histogram_of(in.getDataWait());
+  m.stall = histogram_of(in.getStall());
   m.allocations_per_step = in.getAllocationsPerStep();
   return m;
 }

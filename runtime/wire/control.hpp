@@ -82,8 +82,11 @@ struct checkpoint_report {
   duration write{0};
   std::string text;
 };
-struct percentiles {
-  double p50{0}, p99{0}, max{0};
+// A latency histogram (telemetry's) on its way: non-empty buckets, ascending.
+struct histogram {
+  std::vector<std::uint32_t> indices;
+  std::vector<std::uint64_t> counts;
+  duration max{0};
 };
 struct worker_finished {
   generation_id generation;
@@ -92,7 +95,7 @@ struct worker_finished {
   double loss{0};
   bool evaluated{false};
   double accuracy{0};
-  percentiles step_ms, comm_wait_ms, data_wait_ms, stall_ms;
+  histogram step_time, comm_wait, data_wait, stall;
   double allocations_per_step{-1};
 };
 
@@ -112,7 +115,7 @@ struct prepare_generation {
   rank_id source_rank;
   std::string checkpoint;
   std::string collective;
-  std::vector<std::uint32_t> fired_faults;
+  std::string fired_faults; // policy's `fired_faults`, encoded
 };
 struct start_generation {
   generation_id generation;

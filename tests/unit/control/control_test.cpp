@@ -15,7 +15,7 @@ prepare_generation sample_prepare() {
   m.source = state_source::peer;
   m.source_rank = rank_id{0};
   m.collective = "shm:1:2";
-  m.fired_faults = {0, 3};
+  m.fired_faults = "0@1";
   return m;
 }
 
@@ -29,7 +29,7 @@ TEST_CASE("control: what is encoded is what is decoded") {
   CHECK(m.members[0].address == std::vector<std::byte>{std::byte{9}, std::byte{8}});
   CHECK(m.source == state_source::peer);
   CHECK(m.collective == "shm:1:2");
-  CHECK(m.fired_faults == std::vector<std::uint32_t>{0, 3});
+  CHECK(m.fired_faults == "0@1");
 }
 
 TEST_CASE("control: every kind of message keeps its kind") {
@@ -65,6 +65,16 @@ TEST_CASE("control: a failure's code and text survive the way") {
   REQUIRE(back);
   CHECK(std::get<prepare_failed>(*back).cause.code == errc::storage_full);
   CHECK(std::get<prepare_failed>(*back).cause.text == "disk");
+}
+
+TEST_CASE("control: histograms survive the way") {
+  worker_finished m{generation_id{1}, step_id{9}, "aa", "bb"};
+  m.step = step_id{9};
+  m.stall = {{1, 7}, {3, 4}, duration{99}};
+  const auto back = decode(encode(m));
+  REQUIRE(back);
+  CHECK(std::get<worker_finished>(*back).stall.counts == std::vector<std::uint64_t>{3, 4});
+  CHECK(std::get<worker_finished>(*back).stall.max == duration{99});
 }
 
 TEST_CASE("control: out-of-range values are refused, with the reason") {
