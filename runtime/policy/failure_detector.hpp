@@ -41,8 +41,8 @@ enum class activity : std::uint8_t {
 
 // What a heartbeat says about the step loop. Durations, not times: clocks of two hosts do not compare.
 struct progress {
-  step_id step_applied;
-  step_id step_started; // the step being computed (1-based); equals step_applied between steps
+  step_id step_applied{};
+  step_id step_started{}; // the step being computed (1-based); equals step_applied between steps
   activity doing{activity::holding};
   duration doing_for{}; // in this activity, when the heartbeat was sent
   duration step_busy{}; // own time (data, compute, apply) of the last whole step, without waiting for peers
@@ -56,11 +56,11 @@ struct verdict {
     straggler,       // slower than its peers; advice only
   };
   kind what{kind::lease_expired};
-  incarnation_id who;
-  rank_id rank;
-  step_id step;          // that it was computing
-  time_point since;      // last heartbeat, last progress, or first slow sample
-  std::string text;      // one line: rank, what, since when, the bound
+  incarnation_id who{};
+  rank_id rank{};
+  step_id step{};        // that it was computing
+  time_point since{};    // last heartbeat, last progress, or first slow sample
+  std::string text{};    // one line: rank, what, since when, the bound
   bool path_lost{false}; // lease_expired: a path error came first
 };
 [[nodiscard]] std::string_view to_string(verdict::kind what);
@@ -116,8 +116,8 @@ public:
 
 private:
   struct peer {
-    incarnation_id who;
-    rank_id rank;
+    incarnation_id who{};
+    rank_id rank{};
     liveness lease;
     progress last{};
     time_point advanced_at; // observer's time of the last change of step
