@@ -8,7 +8,7 @@
 // Invariants:
 //   ST-1    once sealed, nobody can write, shrink or grow the memory: readers need no lock and no copy.
 //   ST-2    opening neither decodes nor copies.
-// Why:      docs/design/0004-staging.md
+// Why:      docs/rooms/data.md
 #pragma once
 
 #include <cstddef>
