@@ -1,52 +1,22 @@
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include "runtime/policy/canonical_plan.hpp"
 #include "runtime/policy/canonical_sum.hpp"
+#include "tests/unit/collective/reference.hpp"
 
 namespace troupe {
 namespace {
 
-using buffer = std::vector<float>;
+using reference::buffer;
+using reference::same_bits;
+using reference::tree_sum;
 
 constexpr std::uint32_t shards_tested = 33;
-
-// Values of very different size, so that another order of additions gives other bits.
-buffer random_values(std::uint32_t seed, std::size_t elements) {
-  std::mt19937 engine{seed};
-  std::uniform_real_distribution<float> mantissa{-1.0F, 1.0F};
-  std::uniform_int_distribution<int> exponent{-12, 12};
-  buffer values(elements);
-  for (auto& value : values)
-    value = std::ldexp(mantissa(engine), exponent(engine));
-  return values;
-}
-
-std::vector<buffer> random_shards(std::uint32_t shards, std::size_t elements) {
-  std::vector<buffer> values;
-  for (std::uint32_t shard = 0; shard < shards; ++shard)
-    values.push_back(random_values(1000 + shard, elements));
-  return values;
-}
-
-// The definition, as plain as it can be written.
-buffer tree_sum(const std::vector<buffer>& shards, std::uint32_t first, std::uint32_t count) {
-  if (count == 1) return shards[first];
-  std::uint32_t left = 1;
-  while (left * 2 < count)
-    left *= 2;
-  auto sum = tree_sum(shards, first, left);
-  const auto right = tree_sum(shards, first + left, count - left);
-  for (std::size_t i = 0; i < sum.size(); ++i)
-    sum[i] = sum[i] + right[i];
-  return sum;
-}
 
 buffer local_sum(const std::vector<buffer>& shards, shard_interval node) {
   std::vector<buffer> buffers(local_buffers(node.count), buffer(shards[0].size()));
@@ -68,13 +38,6 @@ std::vector<buffer> contributions_of_all(const std::vector<buffer>& shards, std:
       contributions.push_back(local_sum(shards, node));
   }
   return contributions;
-}
-
-bool same_bits(const buffer& a, const buffer& b) {
-  if (a.size() != b.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) return false;
-  return true;
 }
 
 TEST_CASE("canonical plan: ranges tile the shards in rank order and differ by at most one (CP-1)") {
@@ -180,7 +143,7 @@ TEST_CASE("canonical plan: every contribution is pushed once, in slot order (CP-
 TEST_CASE("canonical sum: every world gives the bits of one worker (CO-1, CP-3)") {
   constexpr std::size_t elements = 43;
   for (std::uint32_t shards = 1; shards <= shards_tested; ++shards) {
-    const auto values = random_shards(shards, elements);
+    const auto values = reference::shards_at(1, shards, elements);
     const auto reference = tree_sum(values, 0, shards);
     REQUIRE(same_bits(local_sum(values, {0, shards}), reference));
     for (std::uint32_t world = 1; world <= shards + 1; ++world) {
@@ -199,7 +162,7 @@ TEST_CASE("canonical sum: every world gives the bits of one worker (CO-1, CP-3)"
 
 TEST_CASE("canonical sum: any cut into pieces, cached or streamed, gives the same bits (CS-1)") {
   constexpr std::size_t elements = 10'007;
-  const auto values = random_shards(8, elements);
+  const auto values = reference::shards_at(1, 8, elements);
   const auto reference = tree_sum(values, 0, 8);
   for (const std::uint32_t world : {2U, 3U, 5U, 8U}) {
     const auto contributions = contributions_of_all(values, world);
