@@ -16,7 +16,7 @@ endif()
 
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-                    -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+                    -Wno-missing-field-initializers -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND TROUPE_MARCH)
   add_compile_options(-march=${TROUPE_MARCH})
 endif()

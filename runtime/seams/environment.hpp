@@ -7,6 +7,7 @@
 #include "runtime/seams/device.hpp"
 #include "runtime/seams/entropy.hpp"
 #include "runtime/seams/executor.hpp"
+#include "runtime/seams/own_process.hpp"
 #include "runtime/seams/process.hpp"
 #include "runtime/seams/rendezvous.hpp"
 #include "runtime/seams/storage.hpp"

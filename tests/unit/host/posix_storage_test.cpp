@@ -1,0 +1,126 @@
+#include "runtime/host/posix_storage.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace troupe {
+namespace {
+
+class temporary_directory {
+public:
+  temporary_directory() {
+    std::string name = (std::filesystem::temp_directory_path() / "troupe-storage-XXXXXX").string();
+    if (::mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~temporary_directory() { std::filesystem::remove_all(path_); }
+  temporary_directory(const temporary_directory&) = delete;
+  temporary_directory& operator=(const temporary_directory&) = delete;
+  [[nodiscard]] std::string operator/(std::string_view name) const { return path_ + "/" + std::string{name}; }
+
+private:
+  std::string path_;
+};
+
+std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span{text});
+}
+
+expected<void> write(storage& files, const std::string& path, std::string_view text) {
+  const std::array pieces{bytes(text)};
+  return files.write_file(path, pieces);
+}
+
+std::string read(storage& files, const std::string& path) {
+  const auto content = files.read_file(path, 1 << 20).value();
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
+TEST_CASE("posix storage: what is written in pieces reads back whole (PS-1)") {
+  const temporary_directory directory;
+  posix_storage files;
+  const auto path = directory / "a";
+  std::vector<std::span<const std::byte>> pieces;
+  std::string whole;
+  for (int i = 0; i < 200; ++i) {
+    pieces.push_back(bytes(i % 3 == 0 ? "" : "piece;"));
+    whole += i % 3 == 0 ? "" : "piece;";
+  }
+  REQUIRE(files.write_file(path, pieces));
+  CHECK(read(files, path) == whole);
+  CHECK(files.file_bytes(path).value() == whole.size());
+  REQUIRE(write(files, path, "shorter"));
+  CHECK(read(files, path) == "shorter");
+  REQUIRE(files.write_file(path, {}));
+  CHECK(files.file_bytes(path).value() == 0);
+}
+
+TEST_CASE("posix storage: read_at fills the span or says that the file is too short") {
+  const temporary_directory directory;
+  posix_storage files;
+  const auto path = directory / "a";
+  REQUIRE(write(files, path, "0123456789"));
+  std::array<std::byte, 4> part{};
+  REQUIRE(files.read_at(path, 3, part));
+  CHECK(part[0] == std::byte{'3'});
+  const auto failed = files.read_at(path, 8, part);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.failure().code == errc::corrupt);
+  CHECK(failed.failure().text.find(path) != std::string::npos);
+}
+
+TEST_CASE("posix storage: a file larger than allowed is not read") {
+  const temporary_directory directory;
+  posix_storage files;
+  REQUIRE(write(files, directory / "a", "0123456789"));
+  CHECK(files.read_file(directory / "a", 9).failure().code == errc::too_large);
+  CHECK(files.read_file(directory / "a", 10));
+}
+
+TEST_CASE("posix storage: errors name the path and the system's words") {
+  const temporary_directory directory;
+  posix_storage files;
+  const auto missing = directory / "missing";
+  const auto read = files.read_file(missing, 100);
+  CHECK(read.failure().code == errc::not_found);
+  CHECK(read.failure().text == "cannot read '" + missing + "': No such file or directory");
+  CHECK(files.list(missing).failure().code == errc::not_found);
+  CHECK(files.file_bytes(missing).failure().code == errc::not_found);
+  CHECK(files.sync_directory(missing).failure().code == errc::not_found);
+  CHECK(files.rename(missing, directory / "b").failure().code == errc::not_found);
+  REQUIRE(write(files, directory / "file", "x"));
+  CHECK(files.create_directories(directory / "file/sub").failure().code == errc::storage_failed);
+  CHECK(files.file_bytes(directory / "").failure().code == errc::storage_failed);
+}
+
+TEST_CASE("posix storage: no space left is storage_full") {
+  posix_storage files;
+  const auto full = write(files, "/dev/full", "x");
+  REQUIRE_FALSE(full);
+  CHECK(full.failure().code == errc::storage_full);
+  CHECK(full.failure().text == "cannot write '/dev/full': No space left on device");
+}
+
+TEST_CASE("posix storage: rename replaces, list is sorted, remove_all takes what is there (PS-2)") {
+  const temporary_directory directory;
+  posix_storage files;
+  const auto sub = directory / "x/y";
+  REQUIRE(files.create_directories(sub));
+  REQUIRE(files.create_directories(sub));
+  REQUIRE(write(files, sub + "/b", "new"));
+  REQUIRE(write(files, sub + "/a", "old"));
+  REQUIRE(write(files, sub + "/c", "third"));
+  REQUIRE(files.rename(sub + "/b", sub + "/a"));
+  REQUIRE(files.sync_directory(sub));
+  CHECK(files.list(sub).value() == std::vector<std::string>{"a", "c"});
+  CHECK(read(files, sub + "/a") == "new");
+  REQUIRE(files.remove_all(directory / "x"));
+  REQUIRE(files.remove_all(directory / "x"));
+  CHECK(files.list(directory / "").value().empty());
+}
+
+} // namespace
+} // namespace troupe
