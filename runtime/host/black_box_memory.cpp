@@ -26,6 +26,13 @@ std::shared_ptr<black_box> map(int fd) {
   return {static_cast<black_box*>(memory), [](black_box* box) { ::munmap(box, sizeof(black_box)); }};
 }
 
+bool is_black_box(int fd) {
+  struct stat file {};
+  if (fd <= STDERR_FILENO || ::fstat(fd, &file) != 0 || file.st_size != sizeof(black_box)) return false;
+  const int found = ::fcntl(fd, F_GET_SEALS);
+  return found >= 0 && (found & size_seals) == size_seals;
+}
+
 } // namespace
 
 expected<shared_black_box> make_black_box() {
@@ -46,10 +53,7 @@ expected<std::shared_ptr<black_box>> open_black_box_from_environment() {
   const std::string_view text{value};
   int number = -1;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
-  struct stat file {};
-  if (status != std::errc{} || end != text.data() + text.size() || number <= 2 ||
-      ::fstat(number, &file) != 0 || file.st_size != sizeof(black_box) ||
-      (::fcntl(number, F_GET_SEALS) & size_seals) != size_seals)
+  if (status != std::errc{} || end != text.data() + text.size() || !is_black_box(number))
     return error{errc::bad_argument, std::string{black_box_variable} + "='" + value +
                                          "' names no black box; it is set by the parent"};
   const unique_fd fd{number};

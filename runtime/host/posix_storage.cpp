@@ -82,12 +82,14 @@ expected<void> posix_storage::create_directories(const std::string& path) {
 expected<void> posix_storage::write_file(const std::string& path,
                                          std::span<const std::span<const std::byte>> pieces) {
   auto fd = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
-  if (!fd) return file_error("create", path, errno);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return file_error("create", path, errno);
+  const bool regular = S_ISREG(status.st_mode); // a device or pipe is neither flushed nor removed
   int failed = write_all(fd.get(), pieces);
-  if (failed == 0 && ::fsync(fd.get()) != 0) failed = errno;
+  if (failed == 0 && regular && ::fsync(fd.get()) != 0) failed = errno;
   if (::close(fd.release()) != 0 && failed == 0) failed = errno;
   if (failed == 0) return {};
-  ::unlink(path.c_str());
+  if (regular) ::unlink(path.c_str());
   return file_error("write", path, failed);
 }
 

@@ -5,6 +5,7 @@
 //           asked errc::corrupt, one that is longer than allowed errc::too_large.
 // Invariants:
 //   PS-1    when `write_file` succeeds the bytes are on the medium; when it fails, no file is left there.
+//           (What is not a regular file, such as /dev/stdout, is written and otherwise left alone.)
 //   PS-2    `rename` replaces its target whole; `sync_directory` makes it last.
 #pragma once
 

@@ -1,29 +1,15 @@
 #include "runtime/host/posix_storage.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "tests/unit/host/temporary_directory.hpp"
+
 namespace troupe {
 namespace {
-
-class temporary_directory {
-public:
-  temporary_directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "troupe-storage-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~temporary_directory() { std::filesystem::remove_all(path_); }
-  temporary_directory(const temporary_directory&) = delete;
-  temporary_directory& operator=(const temporary_directory&) = delete;
-  [[nodiscard]] std::string operator/(std::string_view name) const { return path_ + "/" + std::string{name}; }
-
-private:
-  std::string path_;
-};
 
 std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span{text});
@@ -96,12 +82,15 @@ TEST_CASE("posix storage: errors name the path and the system's words") {
   CHECK(files.file_bytes(directory / "").failure().code == errc::storage_failed);
 }
 
-TEST_CASE("posix storage: no space left is storage_full") {
+TEST_CASE("posix storage: no space left is storage_full; a device is never removed (PS-1)") {
   posix_storage files;
   const auto full = write(files, "/dev/full", "x");
   REQUIRE_FALSE(full);
   CHECK(full.failure().code == errc::storage_full);
   CHECK(full.failure().text == "cannot write '/dev/full': No space left on device");
+  CHECK(std::filesystem::is_character_file("/dev/full"));
+  CHECK(write(files, "/dev/null", "x"));
+  CHECK(std::filesystem::is_character_file("/dev/null"));
 }
 
 TEST_CASE("posix storage: rename replaces, list is sorted, remove_all takes what is there (PS-2)") {
