@@ -18,7 +18,8 @@ namespace troupe {
 namespace {
 
 error bad(const char* setting, std::uint64_t value, const std::string& accepted) {
-  return {errc::bad_argument, std::string{setting} + " " + std::to_string(value) + ": accepted is " + accepted};
+  return {errc::bad_argument,
+          std::string{setting} + " " + std::to_string(value) + ": accepted is " + accepted};
 }
 
 std::string range_text(std::uint64_t most) {
@@ -123,13 +124,10 @@ void step_engine::advance() {
   if (ending_) return finish(run_end::ended);
   if (applied_ == run_.last_step) return finish(run_end::finished);
   if (!step_open_) start_step();
-  auto next = next_batch();
-  if (!next) return fail(next.failure());
-  if (!*next) {
+  if (next_batch())
+    compute_and_reduce();
+  else
     phase_ = phase::starved;
-    return;
-  }
-  compute_and_reduce();
 }
 
 void step_engine::start_step() {
@@ -144,18 +142,13 @@ void step_engine::start_step() {
 }
 
 // True once the batch of `batch_number` is held, or none is needed.
-expected<bool> step_engine::next_batch() {
-  const auto range = pass_.range();
-  if (range.count > 0) {
-    auto next = run_.batches->try_next();
-    if (!next) return next.failure();
-    if (!*next) return false;
-    batch_ = std::move(**next);
-    const auto per_shard = settings_.global_batch / settings_.shards;
-    invariant(batch_.generation == run_.generation && batch_.step.value() == batch_number(),
-              "SE-1: batches come in the order of steps, in the run's generation");
+bool step_engine::next_batch() {
+  if (const auto range = pass_.range(); range.count > 0) {
+    auto next = run_.batches->try_next(run_.generation, step_id{batch_number()});
+    if (!next) return false;
+    batch_ = std::move(*next);
     invariant(batch_.first_shard == range.first && batch_.shard_count == range.count &&
-                  batch_.samples_per_shard == per_shard,
+                  batch_.samples_per_shard == settings_.global_batch / settings_.shards,
               "SE-1: a batch holds exactly the rank's shards");
   }
   now_.data_wait += lap();
@@ -263,9 +256,7 @@ void step_engine::leave() {
 }
 
 void step_engine::drop_batch() {
-  if (!batch_.memory) return;
-  batch_.memory.release();
-  run_.batches->released();
+  if (batch_.memory) run_.batches->give_back(std::move(batch_));
 }
 
 duration step_engine::lap() {

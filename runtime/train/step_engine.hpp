@@ -1,7 +1,7 @@
 // Step engine: turns batches into updates, one step after another, until told to stop.
 //
-// Flow:     batch -> forward, backward -> contribution -> all-reduce -> clip, optimizer -> state of the next step
-// Owns:     gradient scratch, the sum of micro-steps; not the arena, which is the parameter store's.
+// Flow:     batch -> forward, backward -> contribution -> all-reduce -> clip, optimizer -> state of the next
+// step Owns:     gradient scratch, the sum of micro-steps; not the arena, which is the parameter store's.
 // Runs on:  the device's executor, all calls and callbacks; a state machine that never waits: it returns
 //           where it needs something and is resumed by it. Between steps it goes through the executor's
 //           queue, so other tasks of the device get their turn.
@@ -30,7 +30,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/data/batch.hpp"
-#include "runtime/train/batch_stream.hpp"
+#include "runtime/data/batch_stream.hpp"
 #include "runtime/seams/clock.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
@@ -60,6 +60,8 @@ struct step_settings {
 struct step_run {
   generation_id generation;
   communicator* reduce{nullptr}; // made for (settings.shards, world, contribution elements)
+  // Filled for batches first_step * accumulate up to last_step * accumulate. A reader that fails is its
+  // owner's affair: `end` the run, or let the stream go on.
   batch_stream* batches{nullptr};
   std::uint32_t rank{0};
   std::uint32_t world{1};
@@ -123,7 +125,7 @@ private:
 
   void advance();
   void start_step();
-  [[nodiscard]] expected<bool> next_batch();
+  [[nodiscard]] bool next_batch();
   void compute_and_reduce();
   void collect(std::span<const float> sum);
   void apply(std::span<const float> gradient);
@@ -156,7 +158,7 @@ private:
   time_point lap_began_;
   time_point step_began_;
   time_point stall_began_;
-  std::uint64_t ticket_{0}; // of the task in the queue that counts; older ones are stale
+  std::uint64_t ticket_{0};             // of the task in the queue that counts; older ones are stale
   std::shared_ptr<step_engine*> alive_; // tasks hold it weakly: after destruction they do nothing
 };
 

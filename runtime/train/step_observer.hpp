@@ -51,7 +51,7 @@ public:
 
   // The answer to `begin`, exactly one of the two (SE-5). The engine is idle and may begin again at once.
   virtual void on_ended(step_id applied, run_end how) noexcept = 0;
-  // The model, a hook, the data or the collective failed; the arena holds the state of `applied`.
+  // The model, a hook or the collective failed; the arena holds the state of `applied`.
   virtual void on_failed(step_id applied, const error& cause) noexcept = 0;
 };
 

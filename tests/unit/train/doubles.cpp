@@ -4,7 +4,8 @@
 
 namespace troupe::testing {
 
-float tiny_model::predict(const batch_view& batch, std::size_t sample, const parameter_view& parameters) const {
+float tiny_model::predict(const batch_view& batch, std::size_t sample,
+                          const parameter_view& parameters) const {
   const auto weights = parameters.values(weights_);
   float sum = parameters.values(bias_)[0];
   for (std::size_t f = 0; f < features; ++f)

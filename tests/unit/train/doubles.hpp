@@ -97,7 +97,8 @@ private:
   void arrive(std::uint32_t rank, all_reduce_done done) {
     if (aborted_) return done(error{errc::aborted, "test"});
     arrived_[rank] = std::move(done);
-    if (!std::ranges::all_of(arrived_, [](const auto& waiting) { return static_cast<bool>(waiting); })) return;
+    if (!std::ranges::all_of(arrived_, [](const auto& waiting) { return static_cast<bool>(waiting); }))
+      return;
     sum_.evaluate(pointers_, 0, elements_, result_.data());
     ++completed;
     if (corrupt) corrupt(result_);
@@ -135,54 +136,58 @@ inline void fill_batch(batch& into, std::uint64_t global_batch) {
   }
 }
 
-class test_stream final : public batch_stream {
+// A batch stream with one buffer, refilled whenever it comes back and there is credit.
+class test_stream {
 public:
-  test_stream(const step_settings& settings, std::uint32_t features, generation_id generation, std::uint32_t rank,
-              std::uint32_t world, std::uint64_t first_batch)
+  test_stream(const step_settings& settings, std::uint32_t features, generation_id generation,
+              std::uint32_t rank, std::uint32_t world, std::uint64_t first_batch)
       : settings_{settings}
-      , features_{features}
       , generation_{generation}
       , range_{shard_range(settings.shards, world, rank)}
       , next_{first_batch}
-      , pool_{1, std::max<std::size_t>(1, batch::bytes_for(range_.count * per_shard(), features))} {}
+      , stream_{1, features} {
+    stream_.reserve(std::max<std::size_t>(1, range_.count * per_shard()));
+    stream_.attach(this, [this] {
+      ++releases;
+      refill();
+    });
+    refill();
+  }
+  [[nodiscard]] batch_stream& get() { return stream_; }
+  void limit(std::uint64_t batches) { last_ = batches; }
+  // Up to global batch `last`, exclusive.
+  void feed_until(std::uint64_t last) {
+    last_ = last;
+    refill();
+  }
+  [[nodiscard]] std::size_t outstanding() const { return 1 - stream_.credit_left() - stream_.ready(); }
 
-  expected<std::optional<batch>> try_next() override {
-    if (failure) return *failure;
-    if (credit == 0) return std::optional<batch>{};
-    --credit;
+  std::uint64_t releases{0};
+
+private:
+  [[nodiscard]] std::uint32_t per_shard() const { return settings_.global_batch / settings_.shards; }
+  void refill() {
+    if (next_ >= last_) return;
+    auto memory = stream_.try_lend();
+    if (!memory) return;
     batch made;
     made.generation = generation_;
     made.step = step_id{next_++};
     made.first_shard = range_.first;
     made.shard_count = range_.count;
     made.samples_per_shard = per_shard();
-    made.features = features_;
-    made.memory = pool_.try_lend();
-    invariant(static_cast<bool>(made.memory), "SE-4: a batch goes back before the next is taken");
+    made.features = stream_.features();
+    made.memory = std::move(memory);
     fill_batch(made, settings_.global_batch);
-    return std::optional<batch>{std::move(made)};
+    stream_.publish(std::move(made));
   }
-  void set_on_ready(task ready) override { on_ready_ = std::move(ready); }
-  void released() override { ++releases; }
-  void feed(std::uint64_t batches) {
-    credit += batches;
-    if (on_ready_) on_ready_();
-  }
-  [[nodiscard]] std::size_t lent() const { return pool_.count() - pool_.available(); }
 
-  std::uint64_t credit{1U << 30};
-  std::uint64_t releases{0};
-  std::optional<error> failure;
-
-private:
-  [[nodiscard]] std::uint32_t per_shard() const { return settings_.global_batch / settings_.shards; }
   step_settings settings_;
-  std::uint32_t features_;
   generation_id generation_;
   shard_interval range_;
   std::uint64_t next_;
-  buffer_pool pool_;
-  task on_ready_;
+  std::uint64_t last_{~std::uint64_t{0}};
+  batch_stream stream_;
 };
 
 // Logistic regression on two classes with a parameter that is no multiple of 16 long: a model in 20 lines.
@@ -219,7 +224,9 @@ public:
     ++applied;
     if (on_applied) on_applied(what);
   }
-  bool snapshot_due(step_id step) override { return snapshot_every != 0 && step.value() % snapshot_every == 0; }
+  bool snapshot_due(step_id step) override {
+    return snapshot_every != 0 && step.value() % snapshot_every == 0;
+  }
   bool try_snapshot(step_id step) override {
     ++snapshot_tries;
     if (slots == 0) return false;
@@ -282,7 +289,7 @@ struct worker {
                                            first * settings.accumulate);
     engine.begin({.generation = generation,
                   .reduce = &all.rank(rank),
-                  .batches = stream.get(),
+                  .batches = &stream->get(),
                   .rank = rank,
                   .world = world,
                   .first_step = step_id{first},

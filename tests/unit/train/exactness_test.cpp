@@ -25,9 +25,9 @@ std::vector<recipe> recipes() {
   auto odd = plain;
   odd.shards = 7;
   odd.global_batch = 63;
-  return {{plain, sgd{}},        {clipped, sgd{.weight_decay = 0.01F, .nesterov = true}},
-          {plain, adamw{}},      {clipped, adamw{}},
-          {accumulated, sgd{}},  {odd, adamw{}}};
+  return {{plain, sgd{}},       {clipped, sgd{.weight_decay = 0.01F, .nesterov = true}},
+          {plain, adamw{}},     {clipped, adamw{}},
+          {accumulated, sgd{}}, {odd, adamw{}}};
 }
 
 // A job whose membership changes: runs with each world size up to the step given.
@@ -52,7 +52,8 @@ std::string run(const recipe& made, const std::vector<stretch>& stretches, bool 
       if (!state.empty()) std::ranges::copy(state, one.store.arena().begin());
       one.begin(all, rank, world, step, 50, generation_id{generation});
       // Up to `until`; where the stretch ends in an abort all but rank 0 are in the all-reduce after it.
-      if (until < 50) one.stream->credit = (until - step) * made.settings.accumulate + (abort_between && rank > 0);
+      if (until < 50)
+        one.stream->limit(until * made.settings.accumulate + (abort_between && rank > 0 ? 1 : 0));
     }
     drain(workers);
     if (abort_between) all.abort();

@@ -42,8 +42,7 @@ TEST_CASE("schedule: the job's length fills in what is open") {
 }
 
 TEST_CASE("schedule: a bad setting is named with what is accepted") {
-  CHECK(validate(constant{NAN}).failure().text ==
-        "learning rate: rate must be a finite number, at least 0");
+  CHECK(validate(constant{NAN}).failure().text == "learning rate: rate must be a finite number, at least 0");
   CHECK(validate(cosine{.peak = -1}).failure().text.find("peak") != std::string::npos);
   CHECK(validate(cosine{.peak = 0.1F, .floor = 0.2F}).failure().text.find("floor") != std::string::npos);
   CHECK(validate(step_decay{.every_steps = 0}).failure().text.find("every_steps") != std::string::npos);
