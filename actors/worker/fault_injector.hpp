@@ -4,8 +4,8 @@
 // Owns:     the plan and what has struck already (from the director, plus its own strikes).
 // Runs on:  `on_step` on the device's executor, `on_read` on the reader's; `update` on the loop between runs.
 // Invariants:
-//   FI-1    a strike is written to the black box before it happens, so that the director knows when and which.
-//   FI-2    a fault that has struck as often as planned does not strike again, in this process or its
+//   FI-1    a strike is written to the black box before it happens, so that the director knows when and
+//   which. FI-2    a fault that has struck as often as planned does not strike again, in this process or its
 //           replacements.
 #pragma once
 
@@ -22,7 +22,8 @@ namespace troupe {
 
 class fault_injector {
 public:
-  fault_injector(fault_plan plan, std::uint64_t seed, const clock_seam& clock, own_process& self, black_box& box);
+  fault_injector(fault_plan plan, std::uint64_t seed, const clock_seam& clock, own_process& self,
+                 black_box& box);
 
   // A new generation: this process's place, and what has struck in the whole job.
   void update(rank_id rank, std::uint32_t world, const std::string& fired, time_point job_started);
@@ -33,6 +34,8 @@ public:
   // A checkpoint fault due before `computing`: which version it damages.
   [[nodiscard]] std::optional<std::string> checkpoint_fault(step_id computing);
   [[nodiscard]] bool empty() const { return plan_.empty(); }
+  // When this process was last struck, on the clock seam's time; 0: never.
+  [[nodiscard]] std::int64_t last_strike_ns() const { return box_.fault_ns.load(); }
 
 private:
   void strike(std::size_t index);
