@@ -138,6 +138,51 @@ result check_failures(const job_settings& s) {
   return {};
 }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    std::size_t more = 0;
+    if (lead >= 0xc2 && lead < 0xe0)
+      more = 1;
+    else if (lead >= 0xe0 && lead < 0xf0)
+      more = 2;
+    else if (lead >= 0xf0 && lead < 0xf5)
+      more = 3;
+    else if (lead >= 0x80)
+      return false;
+    for (; more > 0; --more) {
+      if (++i == text.size() || (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80) return false;
+    }
+  }
+  return true;
+}
+
+// Settings travel as text (JS-1).
+result check_texts(const job_settings& s) {
+  const auto check = [](std::string_view option, const std::string& value) -> result {
+    constexpr std::size_t bytes_max = 4096;
+    if (value.size() > bytes_max)
+      return refused(option, "", std::to_string(value.size()) + " bytes are too long",
+                     "at most " + std::to_string(bytes_max));
+    if (!is_utf8(value)) return refused(option, "", "not UTF-8", "text in UTF-8");
+    return {};
+  };
+  for (const auto& [option, value] :
+       {std::pair<std::string_view, const std::string&>{"--checkpoint-dir", s.checkpoint_dir},
+        {"--events", s.events},
+        {"--summary", s.summary},
+        {"--token-file", s.token_file},
+        {"--listen", s.listen},
+        {"--join", s.join},
+        {"--metrics", s.metrics}}) {
+    if (auto r = check(option, value); !r) return r;
+  }
+  for (const auto& [name, value] : s.extra) {
+    if (auto r = check("--" + name, value); !r) return r;
+  }
+  return {};
+}
+
 result check_outside(const job_settings& s) {
   if (!s.events.empty() && s.events == s.summary)
     return refused("--summary", s.summary, "--events writes to the same file", "another file");
@@ -157,8 +202,8 @@ result check_outside(const job_settings& s) {
 } // namespace
 
 expected<void> job_settings::validate() const {
-  for (const auto check :
-       {check_workers, check_batch, check_length, check_checkpoints, check_failures, check_outside}) {
+  for (const auto check : {check_texts, check_workers, check_batch, check_length, check_checkpoints,
+                           check_failures, check_outside}) {
     if (auto r = check(*this); !r) return r;
   }
   return {};

@@ -129,6 +129,13 @@ TEST_CASE("job settings: survive their text form (JS-1)") {
   }
 }
 
+TEST_CASE("job settings: text that would not survive is refused beforehand (JS-1)") {
+  CHECK(refusal([](auto& s) { s.checkpoint_dir = "a\xff"; }) ==
+        "--checkpoint-dir: not UTF-8; accepted: text in UTF-8");
+  CHECK(refusal([](auto& s) { s.extra["data"] = "\xc3"; }).starts_with("--data: not UTF-8"));
+  CHECK(refusal([](auto& s) { s.events = std::string(5000, 'x'); }).starts_with("--events: 5000 bytes"));
+}
+
 TEST_CASE("job settings: damaged text is refused, never half read (JS-2)") {
   const auto good = encode(unusual());
   for (std::size_t length = 0; length < good.size(); ++length)
