@@ -29,7 +29,11 @@ def main(path):
         for line in lines:
             if not line.endswith("\n"):
                 break  # the writer was killed inside its last line
-            event = json.loads(line)
+            try:
+                event = json.loads(line)
+            except json.JSONDecodeError:
+                print("(a line that is not whole)")
+                continue
             if event["event"] not in FREQUENT:
                 print(tell(event))
 

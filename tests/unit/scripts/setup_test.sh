@@ -29,7 +29,10 @@ dpkg-query() {
 everything() {
   local package
   for package in "${packages[@]}"; do
-    if [[ $package == catch2 ]]; then echo "catch2 installed 3.7.1-0.4~bpo12+1"; else echo "$package installed 1.0"; fi
+    case $package in
+    catch2) echo "catch2 installed 3.7.1-0.4~bpo12+1" ;;
+    *) echo "$package installed 1.0" ;;
+    esac
   done
 }
 
