@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/unit/transports/ucx_peer.hpp"
+#include "tests/support/peer_process.hpp"
 #include "tests/support/asio_loop.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 

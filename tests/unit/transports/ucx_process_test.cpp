@@ -5,7 +5,7 @@
 
 #include "tests/support/asio_loop.hpp"
 #include "tests/support/recording_listener.hpp"
-#include "tests/unit/transports/ucx_peer.hpp"
+#include "tests/support/peer_process.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 
 namespace troupe::test {
