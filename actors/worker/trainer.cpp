@@ -164,10 +164,6 @@ void trainer::slot_freed() {
 void trainer::before_step(step_id computing) {
   doing(activity::computing);
   if (faults_ == nullptr || faults_->empty()) return;
-  if (auto which = faults_->checkpoint_fault(computing)) {
-    auto held = std::make_shared<std::string>(std::move(*which));
-    answer([held](trainer_listener& to) { to.on_checkpoint_fault(*held); });
-  }
   faults_->on_step(computing);
 }
 
@@ -253,9 +249,11 @@ std::string trainer::state_digest(step_id step) const {
 }
 
 state_layout trainer::layout() const {
-  const auto& from = store_->layout();
-  state_layout out{
-      .program = settings_.program, .parameter_elements = from.part_elements, .slots = from.slots};
+  return layout_of(store_->layout(), settings_.program);
+}
+
+state_layout layout_of(const arena_layout& from, const std::string& program) {
+  state_layout out{.program = program, .parameter_elements = from.part_elements, .slots = from.slots};
   for (const auto& parameter : from.parameters) {
     out.tensors.push_back(
         {parameter.name, {parameter.shape.begin(), parameter.shape.end()}, parameter.offset});

@@ -64,8 +64,10 @@ public:
   virtual void on_ended(generation_id generation, step_id applied, run_end how) = 0;
   virtual void on_failed(generation_id generation, step_id applied, const error& cause) = 0;
   virtual void on_snapshot(generation_id generation, step_id step, lease state, duration stall) = 0;
-  virtual void on_checkpoint_fault(const std::string& which) = 0;
 };
+
+// The layout of an arena as checkpoints know it.
+[[nodiscard]] state_layout layout_of(const arena_layout& from, const std::string& program);
 
 class trainer final : private step_observer {
 public:

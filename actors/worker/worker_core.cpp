@@ -279,10 +279,6 @@ void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   check_finished();
 }
 
-void worker_core::on_checkpoint_fault(const std::string& which) {
-  ports_.damage_checkpoint(which);
-}
-
 // --- peers ----------------------------------------------------------------------------------------------
 
 void worker_core::on_peer(incarnation_id from, const wire::control& message) {
