@@ -217,8 +217,7 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
                .who = *slot.who,
                .step = step_id{m.step},
                .detected_at = ports_.now()};
-  if (m.fault_ns != 0) what.fault_at = time_from_ns(m.fault_ns);
-  note_fault(index);
+  if (note_fault(index)) what.fault_at = time_from_ns(m.fault_ns);
   if (!admit(index, what, m.actor, m.healed_locally)) return;
   if (!m.healed_locally) apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
 }
@@ -263,7 +262,10 @@ void director_core::hear(std::uint32_t index, const wire::worker_finished& m) {
   apply(members_.on_finished(*slots_[index].who, m.generation));
 }
 
-void director_core::on_resume_point(expected<resume_point> found) {
+void director_core::on_resume_point(const std::vector<record::checkpoint_rejected>& rejected,
+                                    expected<resume_point> found) {
+  for (const auto& one : rejected)
+    ports_.record(one);
   if (found) {
     const bool fresh = found->checkpoint.empty();
     ports_.record(record::resume_found{fresh ? std::nullopt : std::optional{found->step}, found->checkpoint});

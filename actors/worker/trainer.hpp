@@ -64,13 +64,16 @@ public:
   virtual void on_ended(generation_id generation, step_id applied, run_end how) = 0;
   virtual void on_failed(generation_id generation, step_id applied, const error& cause) = 0;
   virtual void on_snapshot(generation_id generation, step_id step, lease state, duration stall) = 0;
-  virtual void on_checkpoint_fault(const std::string& which) = 0;
 };
+
+// The layout of an arena as checkpoints know it.
+[[nodiscard]] state_layout layout_of(const arena_layout& from, const std::string& program);
 
 class trainer final : private step_observer {
 public:
   // errc::bad_argument for a model or settings that cannot work.
-  [[nodiscard]] static expected<std::unique_ptr<trainer>> make(environment& outside, const trainer_settings& settings,
+  [[nodiscard]] static expected<std::unique_ptr<trainer>> make(environment& outside,
+                                                               const trainer_settings& settings,
                                                                const model_factory& factory,
                                                                std::unique_ptr<fault_injector> faults);
   ~trainer() override;
@@ -96,15 +99,17 @@ public:
   [[nodiscard]] state_layout layout() const;
   void add_statistics(wire::worker_finished& out) const; // of all runs of this process
 
-  [[nodiscard]] progress progress_now() const;         // any thread
+  [[nodiscard]] progress progress_now() const;          // any thread
   [[nodiscard]] training_statistics statistics() const; // any thread
   [[nodiscard]] const std::shared_ptr<batch_stream>& batches() const { return batches_; }
   [[nodiscard]] fault_injector& faults() { return *faults_; }
   [[nodiscard]] const trainer_settings& settings() const { return settings_; }
   [[nodiscard]] const optimizer& rule() const { return *rule_; }
+  [[nodiscard]] time_point now() const { return outside_.clock.now(); }
   [[nodiscard]] collective_shape shape(generation_id generation, std::uint32_t world) const;
 
 private:
+  class watched_communicator;
   trainer(environment& outside, const trainer_settings& settings, std::unique_ptr<fault_injector> faults);
 
   void before_step(step_id computing) override;

@@ -34,12 +34,18 @@ expected<std::vector<step_id>> apply_retention(storage& files, const std::string
   for (const auto& entry : listing->versions)
     present.push_back(entry.step);
   auto going = versions_to_remove(policy, present, newest_verified);
+  std::vector<std::string> hidden;
   for (const auto& entry : listing->versions) {
     if (!std::binary_search(going.begin(), going.end(), entry.step)) continue;
-    const auto hidden = join_path(directory, marked_name(version_state::removed, entry.step, by));
-    if (auto done = files.remove_all(hidden); !done) return done.failure();
-    if (auto done = files.rename(entry.path, hidden); !done) return done.failure();
-    if (auto done = files.remove_all(hidden); !done) return done.failure();
+    hidden.push_back(join_path(directory, marked_name(version_state::removed, entry.step, by)));
+    if (auto done = files.remove_all(hidden.back()); !done) return done.failure();
+    if (auto done = files.rename(entry.path, hidden.back()); !done) return done.failure();
+  }
+  if (hidden.empty()) return going;
+  // Before any content goes, or a crash could bring the old name back with files missing.
+  if (auto done = files.sync_directory(directory); !done) return done.failure();
+  for (const auto& path : hidden) {
+    if (auto done = files.remove_all(path); !done) return done.failure();
   }
   return going;
 }

@@ -23,7 +23,7 @@ namespace troupe {
 namespace {
 
 constexpr int first_private_fd = 3;
-constexpr int inherited_fd_max = 4096; // keeps the list of descriptors to close short
+constexpr int inherited_fd_max = 16384; // keeps the list of descriptors to close short
 
 // Names come before the first '='.
 bool same_name(std::string_view a, std::string_view b) {

@@ -71,7 +71,7 @@ struct text_writer::state {
   std::uint64_t written{0};
   std::uint64_t dropped{0};
   bool scheduled{false};
-  thread_executor thread{"troupe-text"};
+  thread_executor thread{"troupe-text", thread_executor::urgency::background};
 };
 
 expected<std::unique_ptr<text_writer>> text_writer::to_file(const std::string& path) {

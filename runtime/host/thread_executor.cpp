@@ -4,6 +4,7 @@
 #include <exception>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include "runtime/base/invariant.hpp"
 
@@ -24,10 +25,10 @@ void run_task(task work) noexcept {
 
 } // namespace
 
-thread_executor::thread_executor(std::string name)
+thread_executor::thread_executor(std::string name, urgency how)
     : name_{std::move(name)}
     , ring_{tasks_at_start} {
-  start();
+  start(how);
 }
 
 thread_executor::~thread_executor() {
@@ -35,7 +36,7 @@ thread_executor::~thread_executor() {
 }
 
 // The thread blocks all signals but those of its own faults: they are the business of the main thread.
-void thread_executor::start() {
+void thread_executor::start(urgency how) {
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
@@ -45,6 +46,10 @@ void thread_executor::start() {
   thread_ = std::thread{[this] { serve(); }};
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   id_ = thread_.get_id();
+  if (how == urgency::background) {
+    const sched_param none{};
+    pthread_setschedparam(thread_.native_handle(), SCHED_BATCH, &none); // a wish: nothing depends on it
+  }
   pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
 }
 

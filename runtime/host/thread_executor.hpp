@@ -23,7 +23,11 @@ namespace troupe {
 
 class thread_executor final : public executor {
 public:
-  explicit thread_executor(std::string name); // the first 15 characters show in the system's tools
+  // `background` (SCHED_BATCH): being woken does not interrupt the thread that posts.
+  enum class urgency : unsigned char { normal, background };
+
+  // The first 15 characters of `name` show in the system's tools.
+  explicit thread_executor(std::string name, urgency how = urgency::normal);
   ~thread_executor() override;
   thread_executor(const thread_executor&) = delete;
   thread_executor& operator=(const thread_executor&) = delete;
@@ -35,7 +39,7 @@ public:
 
 private:
   enum class phase : unsigned char { running, finishing, discarding };
-  void start();
+  void start(urgency how);
   void serve();
   void end(phase how);
 

@@ -8,8 +8,9 @@
 //   FD-1    who beats at least every `lease` (less one heartbeat and one look) is never lease_expired.
 //   FD-2    who falls silent gets exactly one lease_expired, at most lease + tick_interval after its last
 //           heartbeat, and so in less than 2 x detect_after (an observer's stall excepted, FD-4).
-//   FD-3    a path error alone is no verdict: only with `path_grace` of silence after it. A heartbeat clears
-//   it. FD-4    a stall of the observer expires nobody: each lease is extended once per silence, and counted.
+//   FD-3    a path error alone is no verdict: only with `path_grace` of silence after it. A heartbeat
+//           clears it.
+//   FD-4    a stall of the observer expires nobody: each lease is extended once per silence, and counted.
 //   FD-5    hung needs heartbeats that arrive and no step for longer than hang_bound, never below hang_floor.
 //   FD-6    who waits in a collective for another rank is not the one that is hung.
 //   FD-7    a straggler is slower than its peers' median by `straggler_factor` for `straggler_steps` samples.

@@ -79,7 +79,8 @@ error wrong(std::string what, std::string_view accepted) {
 }
 
 std::string quoted(std::string_view text) {
-  return "'" + std::string{text} + "'";
+  constexpr std::size_t bytes_max = 80;
+  return "'" + std::string{text.substr(0, bytes_max)} + (text.size() > bytes_max ? "...'" : "'");
 }
 
 template <class Number>

@@ -8,8 +8,9 @@ namespace troupe {
 
 namespace action = membership_action;
 
-membership::membership(membership_settings settings)
-    : settings_{settings} {
+membership::membership(membership_settings settings, generation_id before)
+    : settings_{settings}
+    , generation_{before} {
   slots_.resize(std::size_t{settings.slots} + settings.external_slots);
   for (std::size_t i = settings.slots; i < slots_.size(); ++i)
     slots_[i].external = true;

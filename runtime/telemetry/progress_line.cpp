@@ -16,7 +16,7 @@ progress_line::progress_line(const clock_seam& clock, text_sink& sink, style how
     , sink_{sink}
     , style_{how} {}
 
-void progress_line::update(const progress& now) {
+void progress_line::update(const job_progress& now) {
   if (style_ == style::quiet) return;
   newest_ = now;
   unseen_ = true;

@@ -23,7 +23,7 @@ public:
   enum class style : unsigned char { terminal, plain, quiet }; // quiet: milestones only
 
   progress_line(const clock_seam& clock, text_sink& sink, style how);
-  void update(const progress& now);
+  void update(const job_progress& now);
   void milestone(std::string_view text);
   void finish();
 
@@ -33,7 +33,7 @@ private:
   const clock_seam& clock_;
   text_sink& sink_;
   const style style_;
-  progress newest_;
+  job_progress newest_;
   bool unseen_{false};      // is `newest_` not shown yet?
   bool on_terminal_{false}; // does the cursor stand behind a progress line?
   std::optional<time_point> shown_at_;

@@ -53,7 +53,7 @@ std::string tell_number_of(std::uint64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string{noun} + (count == 1 ? "" : "s");
 }
 
-std::string tell(const progress& now) {
+std::string tell(const job_progress& now) {
   std::string text = "step " + std::to_string(now.step);
   if (now.steps_total > 0) {
     const auto share = 100.0 * static_cast<double>(now.step) / static_cast<double>(now.steps_total);

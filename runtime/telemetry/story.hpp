@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-struct progress {
+struct job_progress {
   std::uint64_t step{0};
   std::uint64_t steps_total{0}; // 0: not known
   std::optional<double> loss{};
@@ -32,7 +32,7 @@ struct failure_story {
 };
 
 // "step 120/600 (20 %)  loss 0.4312  51.2k samples/s  2 workers  generation 1  12 s left"
-[[nodiscard]] std::string tell(const progress& now);
+[[nodiscard]] std::string tell(const job_progress& now);
 // "worker 1 (pid 123) killed by SIGKILL at step 200: detected in 4 ms"
 [[nodiscard]] std::string tell_detected(const failure_story& failure);
 // "worker 1 (pid 123) killed by SIGKILL at step 200: detected in 4 ms, restored from a peer, training again

@@ -1,8 +1,5 @@
-#include <atomic>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -12,24 +9,8 @@
 #include "runtime/data/prefetch_pump.hpp"
 #include "runtime/data/sample_order.hpp"
 #include "runtime/data/synthetic_dataset.hpp"
+#include "tests/support/allocation_count.hpp"
 #include "tests/support/manual_executor.hpp"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}
-
-// Counts what the steady state must not do.
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc{};
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace troupe {
 namespace {
@@ -374,9 +355,9 @@ TEST_CASE("prefetch pump: a larger share grows the buffers, a smaller one keeps 
   b.stream->give_back(std::move(grown));
   half.generation = generation_id{3};
   REQUIRE(b.pump->start(half));
-  const auto counted = allocations.load();
+  const auto counted = test::allocations_so_far();
   b.reader.run_all();
-  CHECK(allocations.load() == counted);
+  CHECK(test::allocations_so_far() == counted);
   CHECK(indices_of(b.next(3, 0).value()).size() == 4);
 }
 
@@ -385,14 +366,14 @@ TEST_CASE("prefetch pump: the steady state of a step allocates nothing") {
   b.stream->set_on_ready([] {});
   REQUIRE(b.pump->start(all_shards(1, 0, 1000)));
   b.reader.run_all();
-  const auto counted = allocations.load();
+  const auto counted = test::allocations_so_far();
   for (std::uint64_t step = 0; step < 900; ++step) {
     auto found = b.stream->try_next(generation_id{1}, step_id{step});
     if (!found) break;
     b.stream->give_back(std::move(*found));
     b.reader.run_all();
   }
-  const auto after = allocations.load();
+  const auto after = test::allocations_so_far();
   CHECK(b.stream->next_step() == step_id{900});
   CHECK(after == counted);
 }

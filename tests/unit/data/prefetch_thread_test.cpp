@@ -1,9 +1,11 @@
 // The pump on a real reader thread, its consumer on another, control calls from a third: for ThreadSanitizer.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <thread>
 #include <vector>

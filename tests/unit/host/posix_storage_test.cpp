@@ -82,15 +82,21 @@ TEST_CASE("posix storage: errors name the path and the system's words") {
   CHECK(files.file_bytes(directory / "").failure().code == errc::storage_failed);
 }
 
+// Through links, so that a defect here costs a link and not the machine's device.
 TEST_CASE("posix storage: no space left is storage_full; a device is never removed (PS-1)") {
+  const temporary_directory directory;
   posix_storage files;
-  const auto full = write(files, "/dev/full", "x");
-  REQUIRE_FALSE(full);
-  CHECK(full.failure().code == errc::storage_full);
-  CHECK(full.failure().text == "cannot write '/dev/full': No space left on device");
-  CHECK(std::filesystem::is_character_file("/dev/full"));
-  CHECK(write(files, "/dev/null", "x"));
-  CHECK(std::filesystem::is_character_file("/dev/null"));
+  const auto full = directory / "full";
+  const auto null = directory / "null";
+  std::filesystem::create_symlink("/dev/full", full);
+  std::filesystem::create_symlink("/dev/null", null);
+  const auto failed = write(files, full, "x");
+  REQUIRE_FALSE(failed);
+  CHECK(failed.failure().code == errc::storage_full);
+  CHECK(failed.failure().text == "cannot write '" + full + "': No space left on device");
+  CHECK(std::filesystem::is_symlink(full));
+  CHECK(write(files, null, "x"));
+  CHECK(std::filesystem::is_symlink(null));
 }
 
 TEST_CASE("posix storage: rename replaces, list is sorted, remove_all takes what is there (PS-2)") {

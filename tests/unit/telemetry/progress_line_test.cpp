@@ -56,7 +56,7 @@ TEST_CASE("progress line: a milestone stays, and the progress stands below it ag
   line.update({.step = 5});
   sink.clear();
   line.milestone("worker 1 killed");
-  CHECK(sink.text() == "\r\x1b[Kworker 1 killed\n" + tell(progress{.step = 5}));
+  CHECK(sink.text() == "\r\x1b[Kworker 1 killed\n" + tell(job_progress{.step = 5}));
 }
 
 TEST_CASE("progress line: quiet shows milestones only") {

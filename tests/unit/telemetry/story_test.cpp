@@ -30,7 +30,7 @@ TEST_CASE("story: a healed failure is one sentence") {
 }
 
 TEST_CASE("story: progress names only what is known") {
-  CHECK(tell(progress{.step = 120,
+  CHECK(tell(job_progress{.step = 120,
                       .steps_total = 600,
                       .loss = 0.43119,
                       .samples_per_s = 51234,
@@ -38,7 +38,7 @@ TEST_CASE("story: progress names only what is known") {
                       .generation = 1,
                       .left = 12s}) ==
         "step 120/600 (20 %)  loss 0.4312  51.2k samples/s  2 workers  generation 1  12 s left");
-  CHECK(tell(progress{.step = 7, .workers = 1}) == "step 7  0 samples/s  1 worker  generation 0");
+  CHECK(tell(job_progress{.step = 7, .workers = 1}) == "step 7  0 samples/s  1 worker  generation 0");
 }
 
 TEST_CASE("story: numbers read as people write them") {
