@@ -61,6 +61,7 @@ supervision_actions supervision::child_ended(child_index index, child_life life,
   const bool asked = c.now == condition::stopping || c.now == condition::killing;
   c.now = condition::down;
   c.timer = 0;
+  if (!asked) c.own_failure = cause;
   const bool for_good = asked ? specs_[index].restart == restart_type::temporary
                               : !restarts_after(specs_[index], !cause.has_value());
   if (for_good) {
@@ -147,7 +148,7 @@ void supervision::start_next(supervision_actions& out) {
   next->now = condition::starting;
   ++next->life;
   const auto index = static_cast<child_index>(next - children_.begin());
-  out.emplace_back(start_child{index, next->life, next->life > 1 ? next->last_failure : std::nullopt});
+  out.emplace_back(start_child{index, next->life, std::exchange(next->own_failure, std::nullopt)});
 }
 
 // Sees to it that the last child alive is being stopped (SV-1).

@@ -70,7 +70,7 @@ using child_life = std::uint64_t; // 1 for the first start of a child, 2 for the
 struct start_child {
   child_index child;
   child_life life;
-  std::optional<error> after; // what the former life died of
+  std::optional<error> after; // its former life's own failure; none where it restarts with its group
 };
 struct stop_child { // ask it to end
   child_index child;
@@ -138,7 +138,8 @@ private:
     child_life life{0};
     std::uint64_t timer{0};
     time_point started_at{};
-    std::optional<error> last_failure;
+    std::optional<error> own_failure;  // of the life that ended, until the next start
+    std::optional<error> last_failure; // counted by SV-5
     std::uint32_t same_failures{0};
   };
 
