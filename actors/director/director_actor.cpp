@@ -44,6 +44,7 @@ public:
   expected<child_process> start_process(std::uint32_t slot, process_exit_handler on_exit) override {
     auto spec = parts_.worker;
     spec.environment.push_back(std::string{slot_variable} + "=" + std::to_string(slot));
+    spec.environment.push_back(std::string{endpoint_variable} + "=" + parts_.door.endpoint());
     auto held = std::make_shared<process_exit_handler>(std::move(on_exit));
     return outside_.processes.start(spec, [to = self_, held](const process_exit& how) {
       tell(to, worker_exited{held, how});

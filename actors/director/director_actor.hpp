@@ -27,13 +27,15 @@ struct director_parts {
   job_id job;
   std::uint32_t shards{1};
   std::size_t contribution_elements{0};
-  process_spec worker; // each worker's spec, without its slot
+  rendezvous_server& door; // started before the director is
+  process_spec worker;     // each worker's spec, without slot and endpoint
   caf::actor& reporter;
   std::function<void(const std::optional<error>&)> over; // after the last record was told
 };
 
 // Names of environment variables that a director gives its workers.
 inline constexpr const char* slot_variable = "TROUPE_SLOT";
+inline constexpr const char* endpoint_variable = "TROUPE_RENDEZVOUS";
 
 [[nodiscard]] caf::actor spawn_director(caf::actor_system& system, const director_parts& parts,
                                         std::shared_ptr<director_core*> core);

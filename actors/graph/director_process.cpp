@@ -176,7 +176,8 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                        .job = outside.job,
                        .shards = settings.shards,
                        .contribution_elements = shape.contribution,
-                       .worker = outside.worker,
+                       .door = outside.door,
+      .worker = outside.worker,
                        .reporter = reporter,
                        .over = [this, here = alive](const std::optional<error>& cause) {
                          if (*here) finish(cause ? exit_code_of(cause->code) : 0, cause);

@@ -248,6 +248,17 @@ std::string trainer::state_digest(step_id step) const {
                               {step.value(), samples});
 }
 
+std::function<std::string(const snapshot&)> trainer::snapshot_digest() const {
+  return [this](const snapshot& what) {
+    const auto bytes = what.state.bytes();
+    const std::span<const float> arena{reinterpret_cast<const float*>(bytes.data()),
+                                       bytes.size() / sizeof(float)};
+    const auto step = what.metadata.step.value();
+    return troupe::state_digest(store_->layout(), arena, rule_->text(), text_of(settings_.steps.rate),
+                                {step, step * engine_->samples_per_step()});
+  };
+}
+
 state_layout trainer::layout() const {
   return layout_of(store_->layout(), settings_.program);
 }

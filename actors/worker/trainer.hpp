@@ -95,6 +95,8 @@ public:
   using evaluated = std::function<void(expected<evaluation>)>;
   void evaluate(std::shared_ptr<const dataset> data, evaluated done); // on the device, answered on the loop
   [[nodiscard]] std::string state_digest(step_id step) const;
+  // The same of a snapshot, on any thread, as long as the trainer lives.
+  [[nodiscard]] std::function<std::string(const snapshot&)> snapshot_digest() const;
   [[nodiscard]] std::string weights_digest() const { return store_->weights_digest(); }
   [[nodiscard]] state_layout layout() const;
   void add_statistics(wire::worker_finished& out) const; // of all runs of this process

@@ -20,7 +20,8 @@ double us_since(bench_clock::time_point start) {
 class bench final : public transport_listener {
 public:
   int run() {
-    auto opened = ucx_transport::open(loop_.context, loop_.clock, random_id_from<incarnation_id>(loop_.random), {});
+    auto opened =
+        ucx_transport::open(loop_.context, loop_.clock, random_id_from<incarnation_id>(loop_.random), {});
     if (!opened) return 1;
     network_ = std::move(opened.value());
     network_->set_job(peer_job);

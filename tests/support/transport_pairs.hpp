@@ -29,7 +29,8 @@ protected:
 };
 
 struct loopback_pair : transport_pair {
-  loopback_hub hub{loop.queue, {.in_flight_bytes_max = pair_in_flight_bytes_max, .bulk_piece_bytes = 1U << 20}};
+  loopback_hub hub{loop.queue,
+                   {.in_flight_bytes_max = pair_in_flight_bytes_max, .bulk_piece_bytes = 1U << 20}};
   loopback_pair() {
     a = hub.open(fresh());
     b = hub.open(fresh());

@@ -136,7 +136,8 @@ loopback_hub::end::~end() {
 
 expected<void> loopback_hub::end::connect(incarnation_id peer, const peer_address& address) {
   if (!peer.valid() || peer == self_ || address.size() != sizeof(incarnation_id))
-    return error{errc::bad_argument, "connect to " + short_name(peer) + ": needs another end and its address"};
+    return error{errc::bad_argument,
+                 "connect to " + short_name(peer) + ": needs another end and its address"};
   const auto [at, added] = paths_.try_emplace(peer);
   if (!added && !at->second.open) return no_path(peer);
   if (!added) return {};
@@ -209,8 +210,8 @@ void loopback_hub::end::part(incarnation_id peer, const error& cause, bool annou
   if (announce_loss && listener_ != nullptr) listener_->on_path_lost(peer, cause);
 }
 
-void loopback_hub::end::send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
-                                  bulk_done done) {
+void loopback_hub::end::send_bulk(incarnation_id peer, std::uint64_t transfer,
+                                  std::span<const std::byte> bytes, bulk_done done) {
   auto* open = open_path(peer);
   if (open == nullptr) {
     done(no_path(peer));
@@ -263,8 +264,7 @@ void loopback_hub::end::copy_piece(state& hub, const transfer_ptr& what) {
   }
   if (auto* receiver = hub.find(what->to)) {
     if (auto* in = receiver->open_path(what->from)) in->incoming.erase(what->transfer);
-    if (receiver->listener_ != nullptr)
-      receiver->listener_->on_bulk_received(what->from, what->transfer, {});
+    if (receiver->listener_ != nullptr) receiver->listener_->on_bulk_received(what->from, what->transfer, {});
   }
   finish(hub, what, std::nullopt);
 }

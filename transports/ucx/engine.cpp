@@ -207,12 +207,13 @@ ucx_connection* ucx_engine::find(std::uint64_t id) const {
 expected<void> ucx_engine::connect(incarnation_id peer, const peer_address& address) {
   if (!job_.valid() || !peer.valid() || peer == self_ || address.empty() ||
       address.size() > limits::ucx_address_bytes_max)
-    return error{errc::bad_argument, "connect to " + short_name(peer) +
-                                         ": needs a job, another process and its address"};
+    return error{errc::bad_argument,
+                 "connect to " + short_name(peer) + ": needs a job, another process and its address"};
   if (stopped_) return error{errc::path_lost, "the transport was closed"};
   if (const auto* path = find(peer); path != nullptr && !path->close_wanted) return {};
   if (dead_.contains(peer) || find(peer) != nullptr)
-    return error{errc::path_lost, "the path to " + short_name(peer) + " has ended; a restarted process is new"};
+    return error{errc::path_lost,
+                 "the path to " + short_name(peer) + " has ended; a restarted process is new"};
   if (connections_.size() >= limits::ucx_peers_max)
     return error{errc::no_credit, "more than " + std::to_string(limits::ucx_peers_max) + " paths"};
   later([this, id = add_connection(peer, address).id] {
@@ -234,8 +235,8 @@ void ucx_engine::begin(ucx_connection& path) {
   const auto status = ucp_ep_create(worker_->handle(), &params, &path.endpoint);
   if (status != UCS_OK) {
     path.endpoint = nullptr;
-    lose(path, error{errc::path_lost, "no endpoint for " + short_name(path.peer) + ": " +
-                                          ucs_status_string(status)});
+    lose(path, error{errc::path_lost,
+                     "no endpoint for " + short_name(path.peer) + ": " + ucs_status_string(status)});
     return;
   }
   set_timer(path, settings_.handshake_timeout);
@@ -298,8 +299,9 @@ void ucx_engine::drain(ucx_connection& path) {
   draining_.push_back(&path);
   close_endpoint(path);
   drop_queue(path);
-  fail_outgoing(path, path.loss ? *path.loss
-                                : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
+  fail_outgoing(path, path.loss
+                          ? *path.loss
+                          : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
   if (!stopped_) set_timer(path, settings_.linger_timeout);
   announce_loss(path);
   kick();

@@ -45,7 +45,8 @@ public:
   [[nodiscard]] std::string lanes(incarnation_id peer) const;
   expected<void> connect(incarnation_id peer, const peer_address& address);
   expected<void> send(incarnation_id peer, std::span<const std::byte> payload);
-  void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes, bulk_done done);
+  void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
+                 bulk_done done);
   void close(incarnation_id peer);
 
 private:

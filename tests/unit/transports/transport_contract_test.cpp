@@ -32,7 +32,8 @@ TEMPLATE_TEST_CASE("transport: messages arrive in order, once, aligned, whatever
                    loopback_pair, ucx_pair) {
   TestType pair;
   pair.connect();
-  const std::vector<std::size_t> sizes{4, 8, 91, 1000, 8185, 9000, 20'553, 65'536, limits::envelope_bytes_max};
+  const std::vector<std::size_t> sizes{
+      4, 8, 91, 1000, 8185, 9000, 20'553, 65'536, limits::envelope_bytes_max};
   const std::uint32_t count = 2000;
   std::uint32_t sent = 0;
   while (sent < count) {
@@ -87,7 +88,8 @@ TEMPLATE_TEST_CASE("transport: a message above the limit is too large, an unknow
   CHECK_FALSE(pair.a->connect(pair.a->self(), pair.a->local_address()));
 }
 
-TEMPLATE_TEST_CASE("transport: bytes under way are bounded; the sender is told", "", loopback_pair, ucx_pair) {
+TEMPLATE_TEST_CASE("transport: bytes under way are bounded; the sender is told", "", loopback_pair,
+                   ucx_pair) {
   TestType pair;
   pair.connect(); // nothing leaves before the loop runs
   std::size_t accepted = 0;
@@ -126,7 +128,8 @@ TEMPLATE_TEST_CASE("transport: a goodbye comes after the messages, once, and not
   CHECK(pair.at_b.handed_up_after_loss == 0);
 }
 
-TEMPLATE_TEST_CASE("transport: an end that is destroyed is a loss to the other", "", loopback_pair, ucx_pair) {
+TEMPLATE_TEST_CASE("transport: an end that is destroyed is a loss to the other", "", loopback_pair,
+                   ucx_pair) {
   TestType pair;
   pair.connect();
   REQUIRE(pair.a->send(pair.b->self(), numbered(0)));

@@ -128,7 +128,7 @@ TEST_CASE("ucx: the steady state takes its buffers from the pool (SP-1)") {
   std::vector<send_slot*> taken;
   while (auto* slot = pool.try_take(16 * 1024))
     taken.push_back(slot);
-  CHECK(taken.size() == 3); // bounded
+  CHECK(taken.size() == 3);                   // bounded
   CHECK(pool.try_take(100, true) != nullptr); // what the protocol owes goes out anyway
 }
 
