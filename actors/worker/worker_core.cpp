@@ -318,8 +318,9 @@ void worker_core::answer_request(incarnation_id from, const wire::state_request&
 }
 
 std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const bulk_announcement& what) {
-  const bool wanted = phase_ == phase::preparing && !state_ready_ && offer_ &&
-                      what.transfer == plan_.generation.value() && what.bytes == offer_->bytes &&
+  // The offer came first, but may still wait in the mailbox: its digest is compared at the end.
+  const bool wanted = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
+                      plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
                       what.bytes == trainer_.state_bytes().size() &&
                       plan_.members[plan_.source_rank.value()].incarnation == from;
   if (!wanted) return {};
@@ -331,7 +332,7 @@ void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, cons
   if (!arena_busy_ || transfer != plan_.generation.value()) return;
   arena_busy_ = false;
   if (!result) return state_settled(error{errc::aborted, result.failure().text});
-  if (digest_of(trainer_.state_bytes()) != offer_->digest) {
+  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
     return state_settled(
         error{errc::aborted, "the state received from a peer has another digest than announced"});
   }

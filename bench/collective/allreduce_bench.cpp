@@ -41,5 +41,11 @@ int main(int argc, char** argv) {
   for (const auto ranks : worlds)
     for (const auto bytes : sizes)
       good = print(troupe::bench::measure_shm(ranks, bytes, iterations_for(bytes))) && good;
+  for (const auto ranks : worlds) {
+    const auto aborted = troupe::bench::measure_abort(ranks, 100);
+    good = aborted.has_value() && good;
+    if (aborted)
+      std::printf("abort with %u ranks: p50 %.0f us, p99 %.0f us\n", ranks, aborted->p50_us, aborted->p99_us);
+  }
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +114,44 @@ expected<allreduce_row> measure(allreduce_row row, std::uint32_t iterations, con
   return row;
 }
 
+// One generation: members wait, the director aborts; the time of the last to return, or nothing.
+std::optional<std::int64_t> abort_once(std::uint32_t ranks, std::uint64_t generation,
+                                       std::span<std::int64_t> returned) {
+  shm_collective director;
+  const collective_shape shape{generation_id{generation}, ranks, ranks, 1024};
+  const auto descriptor = director.prepare(shape);
+  if (!descriptor) return std::nullopt;
+  std::vector<pid_t> children;
+  for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+    const auto pid = ::fork();
+    if (pid != 0) {
+      children.push_back(pid);
+      continue;
+    }
+    auto member = shm_collective{}.connect(*descriptor, shape, rank_id{rank});
+    if (!member) ::_exit(1);
+    wait_for_all(**member);
+    returned[rank] = std::chrono::steady_clock::now().time_since_epoch().count();
+    ::_exit(0);
+  }
+  const auto waiting = [&] {
+    const auto arrived = director.arrivals();
+    return std::count(arrived.begin(), arrived.end(), 1U) == ranks - 1;
+  };
+  while (!waiting())
+    ::sched_yield();
+  ::usleep(2000); // past spinning: the members sleep
+  const auto begin = std::chrono::steady_clock::now().time_since_epoch().count();
+  director.end_generation();
+  bool good = true;
+  for (const auto pid : children) {
+    int status = 0;
+    good = ::waitpid(pid, &status, 0) == pid && status == 0 && good;
+  }
+  if (!good) return std::nullopt;
+  return *std::max_element(returned.begin() + 1, returned.end()) - begin;
+}
+
 } // namespace
 
 double allreduce_row::algbw_gb_s() const {
@@ -157,6 +197,20 @@ expected<allreduce_row> measure_memcpy(std::uint32_t ranks, std::size_t bytes, s
                                       return true;
                                     }};
                  });
+}
+
+expected<abort_row> measure_abort(std::uint32_t ranks, std::uint32_t iterations) {
+  const shared_times returned{ranks};
+  if (returned.all().empty()) return error{errc::storage_failed, "no memory for the measurements"};
+  std::vector<std::int64_t> times;
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    const auto elapsed = abort_once(ranks, i + 1, returned.all());
+    if (!elapsed) return error{errc::internal, "a rank of the measurement failed"};
+    times.push_back(*elapsed);
+  }
+  allreduce_row row; // of one line of times
+  summarise(times, iterations, row);
+  return abort_row{ranks, row.p50_us, row.p99_us};
 }
 
 } // namespace troupe::bench

@@ -34,4 +34,14 @@ struct allreduce_row {
 [[nodiscard]] expected<allreduce_row> measure_memcpy(std::uint32_t ranks, std::size_t bytes,
                                                      std::uint32_t iterations);
 
+struct abort_row {
+  std::uint32_t ranks{2};
+  double p50_us{0};
+  double p99_us{0};
+};
+
+// From the director's abort to the return of the last of the `ranks - 1` members that wait for one that
+// never comes.
+[[nodiscard]] expected<abort_row> measure_abort(std::uint32_t ranks, std::uint32_t iterations);
+
 } // namespace troupe::bench

@@ -105,7 +105,8 @@ int run_worker(const training_graph& graph) {
     return say_error(graph, {errc::bad_argument, "TROUPE_ROLE=worker is set by a director only; unset it"});
   }
   run.slot = *slot;
-  auto token = job_token::from_descriptor(static_cast<int>(*token_fd));
+  // By its path: siblings inherit the same descriptor, and would share its position.
+  auto token = job_token::from_file("/proc/self/fd/" + std::to_string(*token_fd));
   if (!token) return say_error(graph, token.failure());
   ::close(static_cast<int>(*token_fd));
   return join(run, graph, endpoint, std::move(*token), timeouts::derive(detect_after_default).join_deadline);

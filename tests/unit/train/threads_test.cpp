@@ -11,7 +11,7 @@
 #include "runtime/data/synthetic_dataset.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "tests/unit/train/doubles.hpp"
-#include "transports/loopback/loopback_collective.hpp"
+#include "transports/loopback/collective/loopback_collective.hpp"
 
 namespace troupe {
 namespace {
