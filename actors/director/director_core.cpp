@@ -262,7 +262,10 @@ void director_core::hear(std::uint32_t index, const wire::worker_finished& m) {
   apply(members_.on_finished(*slots_[index].who, m.generation));
 }
 
-void director_core::on_resume_point(expected<resume_point> found) {
+void director_core::on_resume_point(const std::vector<record::checkpoint_rejected>& rejected,
+                                    expected<resume_point> found) {
+  for (const auto& one : rejected)
+    ports_.record(one);
   if (found) {
     const bool fresh = found->checkpoint.empty();
     ports_.record(record::resume_found{fresh ? std::nullopt : std::optional{found->step}, found->checkpoint});

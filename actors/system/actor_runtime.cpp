@@ -80,8 +80,8 @@ bool actor_runtime::stop() {
   invariant(!scheduler.running(), "AS-5: stop is not called from inside an actor");
   if (std::exchange(state_->stopped, true)) return true;
   static constexpr int rounds_max = 16; // a dying actor may spawn another one
-  bool drained = scheduler.drain(state_->settings.stop_runs_max);
-  for (int round = 0; round < rounds_max && drained && scheduler.alive() != 0; ++round) {
+  bool drained = true;
+  for (int round = 0; round < rounds_max && drained && (round == 0 || scheduler.alive() != 0); ++round) {
     scheduler.kill_all();
     drained = scheduler.drain(state_->settings.stop_runs_max);
   }

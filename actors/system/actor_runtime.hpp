@@ -6,7 +6,8 @@
 //           Messages may be sent from any thread; delayed messages and requests from actors only.
 // Fails:    an exception in an actor ends that actor, with its code and text as exit reason (AS-3).
 // Invariants (AS-1 .. AS-4 in loop_coordinator.hpp):
-//   AS-5    `stop` ends every actor and returns; it does not wait for the loop, a thread or a clock.
+//   AS-5    `stop` ends every actor and returns; it does not wait for the loop, a thread or a clock, and runs
+//           no handler of a message that still waits.
 //   AS-6    destruction never hangs: what cannot be ended is named in the log and left behind.
 // Why:      docs/design/0006-one-loop-actor-scheduler.md
 #pragma once

@@ -9,6 +9,7 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/send.hpp>
+#include <caf/system_messages.hpp>
 
 #include "actors/system/errors.hpp"
 #include "runtime/base/invariant.hpp"
@@ -193,6 +194,7 @@ void loop_coordinator::adopt(caf::scheduled_actor& actor) {
     const std::lock_guard lock{list->mutex};
     list->entries.erase(id);
   });
+  if (killing_) kill(actor);
   if (!has_default_handler(actor)) return;
   actor.set_exception_handler([this](caf::scheduled_actor* self, std::exception_ptr& thrown) { // AS-3
     ++counters_.exceptions;
@@ -220,8 +222,16 @@ bool loop_coordinator::drain(std::size_t runs_max) {
 }
 
 void loop_coordinator::kill_all() {
-  for (const auto& [id, address] : alive_->copy())
-    caf::anon_send_exit(address, caf::exit_reason::kill);
+  killing_ = true;
+  for (const auto& [id, address] : alive_->copy()) {
+    if (const auto actor = caf::actor_cast<caf::strong_actor_ptr>(address)) kill(*actor->get());
+  }
+}
+
+// Urgent: it overtakes the messages that wait, whose handlers do not run any more.
+void loop_coordinator::kill(caf::abstract_actor& actor) {
+  actor.enqueue(nullptr, caf::make_message_id(caf::message_priority::high),
+                caf::make_message(caf::exit_msg{caf::actor_addr{}, caf::exit_reason::kill}), nullptr);
 }
 
 std::size_t loop_coordinator::alive() const {

@@ -57,7 +57,7 @@ public:
   // Ours. Event loop only.
   // Runs ready actors at once, `runs_max` at most, until nothing is ready. False: work may be left.
   bool drain(std::size_t runs_max);
-  void kill_all(); // exit_reason::kill to every actor alive, in the order of their ids
+  void kill_all(); // every actor alive, in the order of their ids, and every one that starts later
   void close();    // AS-4
   [[nodiscard]] std::size_t alive() const;
   [[nodiscard]] std::string names_alive(std::size_t count_max) const;
@@ -72,6 +72,7 @@ private:
   void turn();
   bool refill(); // moves what became ready into the turn; false: nothing
   void run_one(caf::resumable* job);
+  static void kill(caf::abstract_actor& actor);
   void adopt(caf::scheduled_actor& actor); // before its first run
   bool keep_posted();
   void post_turn();
@@ -93,6 +94,7 @@ private:
   std::vector<caf::resumable*> turn_; // being run, from next_
   std::size_t next_{0};
   bool running_{false};
+  bool killing_{false};
   std::shared_ptr<roster> alive_;
 };
 

@@ -6,12 +6,13 @@
 namespace troupe {
 
 fault_injector::fault_injector(fault_plan plan, std::uint64_t seed, const clock_seam& clock,
-                               own_process& self, black_box& box)
+                               own_process& self, black_box& box, damage damage_checkpoint)
     : plan_{std::move(plan)}
     , seed_{seed}
     , clock_{clock}
     , self_{self}
-    , box_{box} {}
+    , box_{box}
+    , damage_checkpoint_{std::move(damage_checkpoint)} {}
 
 void fault_injector::update(rank_id rank, std::uint32_t world, const std::string& fired,
                             time_point job_started) {
@@ -66,6 +67,16 @@ void fault_injector::strike(std::size_t index) {
 }
 
 void fault_injector::on_step(step_id computing) {
+  // One rank damages what all share: twice would be not at all.
+  const auto damages = rank_ == rank_id{0}
+                           ? due_now(fault_role::checkpointer, computing, previous_checkpoint_)
+                           : std::vector<std::size_t>{};
+  for (const auto index : damages) {
+    mark(index);
+    const auto& target = plan_[index].target;
+    damage_checkpoint_(target.which == fault_target::choice::newest ? "newest"
+                                                                    : std::to_string(target.number));
+  }
   for (const auto index : due_now(fault_role::worker, computing, previous_step_))
     strike(index);
 }
@@ -73,15 +84,6 @@ void fault_injector::on_step(step_id computing) {
 void fault_injector::on_read(step_id computing) {
   for (const auto index : due_now(fault_role::prefetcher, computing, previous_read_))
     strike(index);
-}
-
-std::optional<std::string> fault_injector::checkpoint_fault(step_id computing) {
-  for (const auto index : due_now(fault_role::checkpointer, computing, previous_checkpoint_)) {
-    mark(index);
-    const auto& target = plan_[index].target;
-    return target.which == fault_target::choice::newest ? "newest" : std::to_string(target.number);
-  }
-  return std::nullopt;
 }
 
 } // namespace troupe

@@ -9,6 +9,7 @@
 //           replacements.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,8 +23,11 @@ namespace troupe {
 
 class fault_injector {
 public:
+  // Damages a checkpoint ("newest", or a step); blocks on storage, on the device's executor.
+  using damage = std::function<void(const std::string& which)>;
+
   fault_injector(fault_plan plan, std::uint64_t seed, const clock_seam& clock, own_process& self,
-                 black_box& box);
+                 black_box& box, damage damage_checkpoint);
 
   // A new generation: this process's place, and what has struck in the whole job.
   void update(rank_id rank, std::uint32_t world, const std::string& fired, time_point job_started);
@@ -31,8 +35,6 @@ public:
   void on_step(step_id computing);
   // The same for the prefetcher, before it reads the batch of that step.
   void on_read(step_id computing);
-  // A checkpoint fault due before `computing`: which version it damages.
-  [[nodiscard]] std::optional<std::string> checkpoint_fault(step_id computing);
   [[nodiscard]] bool empty() const { return plan_.empty(); }
   // When this process was last struck, on the clock seam's time; 0: never.
   [[nodiscard]] std::int64_t last_strike_ns() const { return box_.fault_ns.load(); }
@@ -47,6 +49,7 @@ private:
   const clock_seam& clock_;
   own_process& self_;
   black_box& box_;
+  damage damage_checkpoint_;
   std::mutex mutex_; // the reader and the device ask at the same time
   fired_faults fired_;
   rank_id rank_;

@@ -164,10 +164,6 @@ void trainer::slot_freed() {
 void trainer::before_step(step_id computing) {
   doing(activity::computing);
   if (faults_ == nullptr || faults_->empty()) return;
-  if (auto which = faults_->checkpoint_fault(computing)) {
-    auto held = std::make_shared<std::string>(std::move(*which));
-    answer([held](trainer_listener& to) { to.on_checkpoint_fault(*held); });
-  }
   faults_->on_step(computing);
 }
 
@@ -252,10 +248,23 @@ std::string trainer::state_digest(step_id step) const {
                               {step.value(), samples});
 }
 
+std::function<std::string(const snapshot&)> trainer::snapshot_digest() const {
+  return [this](const snapshot& what) {
+    const auto bytes = what.state.bytes();
+    const std::span<const float> arena{reinterpret_cast<const float*>(bytes.data()),
+                                       bytes.size() / sizeof(float)};
+    const auto step = what.metadata.step.value();
+    return troupe::state_digest(store_->layout(), arena, rule_->text(), text_of(settings_.steps.rate),
+                                {step, step * engine_->samples_per_step()});
+  };
+}
+
 state_layout trainer::layout() const {
-  const auto& from = store_->layout();
-  state_layout out{
-      .program = settings_.program, .parameter_elements = from.part_elements, .slots = from.slots};
+  return layout_of(store_->layout(), settings_.program);
+}
+
+state_layout layout_of(const arena_layout& from, const std::string& program) {
+  state_layout out{.program = program, .parameter_elements = from.part_elements, .slots = from.slots};
   for (const auto& parameter : from.parameters) {
     out.tensors.push_back(
         {parameter.name, {parameter.shape.begin(), parameter.shape.end()}, parameter.offset});

@@ -64,8 +64,10 @@ public:
   virtual void on_ended(generation_id generation, step_id applied, run_end how) = 0;
   virtual void on_failed(generation_id generation, step_id applied, const error& cause) = 0;
   virtual void on_snapshot(generation_id generation, step_id step, lease state, duration stall) = 0;
-  virtual void on_checkpoint_fault(const std::string& which) = 0;
 };
+
+// The layout of an arena as checkpoints know it.
+[[nodiscard]] state_layout layout_of(const arena_layout& from, const std::string& program);
 
 class trainer final : private step_observer {
 public:
@@ -93,6 +95,8 @@ public:
   using evaluated = std::function<void(expected<evaluation>)>;
   void evaluate(std::shared_ptr<const dataset> data, evaluated done); // on the device, answered on the loop
   [[nodiscard]] std::string state_digest(step_id step) const;
+  // The same of a snapshot, on any thread, as long as the trainer lives.
+  [[nodiscard]] std::function<std::string(const snapshot&)> snapshot_digest() const;
   [[nodiscard]] std::string weights_digest() const { return store_->weights_digest(); }
   [[nodiscard]] state_layout layout() const;
   void add_statistics(wire::worker_finished& out) const; // of all runs of this process

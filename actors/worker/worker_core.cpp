@@ -279,10 +279,6 @@ void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   check_finished();
 }
 
-void worker_core::on_checkpoint_fault(const std::string& which) {
-  ports_.damage_checkpoint(which);
-}
-
 // --- peers ----------------------------------------------------------------------------------------------
 
 void worker_core::on_peer(incarnation_id from, const wire::control& message) {
@@ -322,8 +318,9 @@ void worker_core::answer_request(incarnation_id from, const wire::state_request&
 }
 
 std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const bulk_announcement& what) {
-  const bool wanted = phase_ == phase::preparing && !state_ready_ && offer_ &&
-                      what.transfer == plan_.generation.value() && what.bytes == offer_->bytes &&
+  // The offer came first, but may still wait in the mailbox: its digest is compared at the end.
+  const bool wanted = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
+                      plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
                       what.bytes == trainer_.state_bytes().size() &&
                       plan_.members[plan_.source_rank.value()].incarnation == from;
   if (!wanted) return {};
@@ -335,7 +332,7 @@ void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, cons
   if (!arena_busy_ || transfer != plan_.generation.value()) return;
   arena_busy_ = false;
   if (!result) return state_settled(error{errc::aborted, result.failure().text});
-  if (digest_of(trainer_.state_bytes()) != offer_->digest) {
+  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
     return state_settled(
         error{errc::aborted, "the state received from a peer has another digest than announced"});
   }

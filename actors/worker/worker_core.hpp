@@ -40,7 +40,6 @@ public:
   virtual void assign_prefetch(const batch_assignment& what) = 0;
   virtual void stop_prefetch() = 0;
   virtual void write_checkpoint(snapshot what, duration stall) = 0;
-  virtual void damage_checkpoint(const std::string& which) = 0; // fault injection
   virtual void load_checkpoint(const std::string& path, std::span<std::byte> into, load_done done) = 0;
   virtual void fail(const error& cause) = 0;        // ends the actor
   virtual void leave(const std::string& cause) = 0; // ends the process, in order
@@ -77,7 +76,6 @@ public:
   void on_ended(generation_id generation, step_id applied, run_end how) override;
   void on_failed(generation_id generation, step_id applied, const error& cause) override;
   void on_snapshot(generation_id generation, step_id step, lease state, duration stall) override;
-  void on_checkpoint_fault(const std::string& which) override;
 
 private:
   enum class phase : std::uint8_t { idle, preparing, prepared, running, finishing, stopping };

@@ -11,9 +11,6 @@ inline constexpr std::uint32_t dataset_features_max = 1U << 24;
 inline constexpr std::uint32_t dataset_classes_max = 256; // labels are uint8
 inline constexpr std::uint64_t dataset_bytes_max = std::uint64_t{1} << 36;
 inline constexpr std::uint32_t ready_batches_max = 64;
-// A staged dataset of at most this size is mapped whole when it is opened (1.3 ms for 45 MiB); a larger one
-// is mapped on first touch, so that a replacement process is never held up by it.
-inline constexpr std::size_t staging_populate_bytes_max = std::size_t{128} << 20;
 // Deflate expands at most 1032 times: a file that promises more than this is truncated or damaged.
 inline constexpr std::uint64_t deflate_ratio_max = 1032;
 inline constexpr std::size_t idx_read_bytes = std::size_t{256} << 10;

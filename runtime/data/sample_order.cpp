@@ -10,6 +10,9 @@
 namespace troupe {
 namespace {
 
+// A smaller network does not reach all orders of a handful of samples equally often.
+constexpr unsigned domain_bits_min = 6;
+
 // Round function: one multiplication spreads the key and the half over the upper bits, which are then used.
 std::uint64_t mix(std::uint64_t half, std::uint64_t key) {
   std::uint64_t x = (half ^ key) * 0x9E3779B97F4A7C15ULL;
@@ -25,7 +28,7 @@ epoch_order::epoch_order(std::uint64_t samples, std::uint64_t seed, std::uint64_
     , epoch_{epoch} {
   invariant(samples >= 1 && samples <= limits::dataset_samples_max,
             "epoch_order: the number of samples is in range");
-  const unsigned bits = std::max(2U, static_cast<unsigned>(std::bit_width(samples - 1)));
+  const unsigned bits = std::max(domain_bits_min, static_cast<unsigned>(std::bit_width(samples - 1)));
   low_bits_ = bits / 2;
   low_mask_ = (std::uint64_t{1} << low_bits_) - 1;
   high_mask_ = (std::uint64_t{1} << (bits - low_bits_)) - 1;

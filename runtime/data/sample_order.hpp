@@ -1,7 +1,8 @@
 // Sample order: which sample is at which place of which epoch, as a pure function.
 //
 // A keyed Feistel network over the smallest power of two that holds the dataset, walked until it lands inside
-// (cycle walking). No table, no state, O(1): fewer than two evaluations a sample on average.
+// (cycle walking). No table, no state, O(1): fewer than two evaluations a sample on average (up to 64 for a
+// dataset of a few samples).
 //
 // Invariants:
 //   SO-1    for each (size, seed, epoch) the order is a bijection of [0, size): each sample exactly once.

@@ -26,7 +26,8 @@ struct environment {
   executor& storage_thread; // blocking file calls
   storage& files;
   process_host& processes;
-  black_box& box; // this process's own
+  black_box& box;    // this process's own
+  own_process& self; // for faults it injects into itself
   log_sink& log;
 };
 

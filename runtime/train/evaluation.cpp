@@ -21,7 +21,7 @@ dataset_evaluation::dataset_evaluation(const dataset& from, std::size_t batch_sa
     : from_{from}
     , batch_samples_{std::min<std::size_t>(batch_samples, from.samples())}
     , memory_{batch::bytes_for(batch_samples_, from.features())} {
-  invariant(batch_samples_ > 0, "EV-1: a batch holds at least one sample");
+  invariant(batch_samples_ > 0, "DE-1: a batch holds at least one sample");
 }
 
 void dataset_evaluation::restart() {

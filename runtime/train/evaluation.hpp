@@ -6,7 +6,7 @@
 //           own. `advance` computes one batch, so that a caller can share the executor; `run` does all.
 // Fails:    the dataset's errors, and errc::actor_failed with the text of what the model throws.
 // Invariants:
-//   EV-1    each sample counts once; the result depends on parameters, dataset and batch size only.
+//   DE-1    each sample counts once; the result depends on parameters, dataset and batch size only.
 #pragma once
 
 #include <cstddef>

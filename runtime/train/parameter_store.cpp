@@ -66,7 +66,7 @@ std::string arena_layout::fingerprint() const {
 void add_part(digest_builder& digest, const arena_layout& layout, std::span<const float> arena,
               std::size_t part) {
   static_assert(std::endian::native == std::endian::little, "arenas are stored and digested little-endian");
-  invariant(arena.size() == layout.elements(), "PS-2: an arena has the size of its layout");
+  invariant(arena.size() == layout.elements(), "PA-2: an arena has the size of its layout");
   for (const auto& spec : layout.parameters)
     digest.add(std::as_bytes(arena.subspan(layout.part_offset(part) + spec.offset, spec.elements)));
 }
@@ -131,7 +131,7 @@ std::span<const float> parameter_store::values(parameter p) const {
 }
 
 std::span<float> parameter_store::slot(std::size_t index) const {
-  invariant(index < layout_.slots.size(), "PS-2: only declared optimizer slots are used");
+  invariant(index < layout_.slots.size(), "PA-2: only declared optimizer slots are used");
   return arena_.subspan(layout_.part_offset(index + 1), layout_.part_elements);
 }
 

@@ -6,9 +6,9 @@
 //           only while the step engine is idle or asks for a snapshot.
 // Fails:    std::invalid_argument out of `declare` and `freeze`: the model's author reads it at start.
 // Invariants:
-//   PS-1    parameters start at multiples of 16 elements, in declared order; padding is zero, always.
-//   PS-2    nothing is declared after `freeze`; the arena never moves and never grows.
-//   PS-3    initial values depend on (seed, name, index) only: every rank starts from the same bits.
+//   PA-1    parameters start at multiples of 16 elements, in declared order; padding is zero, always.
+//   PA-2    nothing is declared after `freeze`; the arena never moves and never grows.
+//   PA-3    initial values depend on (seed, name, index) only: every rank starts from the same bits.
 // Why:      docs/design/0004-step-engine.md
 #pragma once
 

@@ -5,9 +5,9 @@
 // Runs on:  the device's executor. No allocation in `compute`; `plan` allocates, once a generation.
 // Fails:    what the model throws passes through; std::logic_error where it left a gradient out.
 // Invariants:
-//   SP-1    every shard of the rank's range is computed exactly once a pass, in increasing order.
-//   SP-2    padding of a contribution is zero, so sums and norms may run over it.
-//   SP-3    each parameter's gradient was declared ready exactly once a shard.
+//   SH-1    every shard of the rank's range is computed exactly once a pass, in increasing order.
+//   SH-2    padding of a contribution is zero, so sums and norms may run over it.
+//   SH-3    each parameter's gradient was declared ready exactly once a shard.
 // Why:      docs/design/0004-step-engine.md
 #pragma once
 
@@ -34,7 +34,7 @@ public:
   [[nodiscard]] std::size_t elements() const { return contribution_elements(layout_.part_elements); }
   [[nodiscard]] shard_interval range() const { return range_; }
 
-  // Takes the rank's place in a new generation; zeroes its contributions (SP-2).
+  // Takes the rank's place in a new generation; zeroes its contributions (SH-2).
   void plan(std::uint32_t rank, std::uint32_t world, communicator& into);
   // One global batch: `from` holds the rank's shards. `number` is the running number of the global batch.
   void compute(model& kernels, const batch& from, std::uint64_t number, communicator& into);

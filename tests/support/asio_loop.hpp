@@ -70,9 +70,7 @@ private:
 
 class random_entropy final : public entropy {
 public:
-  [[nodiscard]] std::uint64_t next() override {
-    return (std::uint64_t{device_()} << 32U) | device_();
-  }
+  [[nodiscard]] std::uint64_t next() override { return (std::uint64_t{device_()} << 32U) | device_(); }
 
 private:
   std::random_device device_;

@@ -26,8 +26,7 @@ void ring_bell(meeting_words& words) noexcept {
 } // namespace
 
 wait_tuning tuning_for(std::uint32_t world, std::uint32_t cores) {
-  if (world <= cores) return {.pauses = limits::shm_pauses_max, .yields = 0};
-  return {.pauses = 0, .yields = limits::shm_yields_max};
+  return {.pauses = world <= cores ? limits::shm_pauses_max : 0, .yields = limits::shm_yields_max};
 }
 
 meeting::meeting(meeting_words& words, std::span<arrival_line> lines, std::uint32_t rank, wait_tuning tuning)

@@ -39,7 +39,7 @@ struct wait_tuning {
   std::uint32_t pauses{0}; // looks with a processor pause between them
   std::uint32_t yields{0}; // then looks with sched_yield between them; then sleep
 };
-// Pauses while every rank can have a core; yields where ranks outnumber cores.
+// How long to look before sleeping (limits.hpp).
 [[nodiscard]] wait_tuning tuning_for(std::uint32_t world, std::uint32_t cores);
 
 class meeting {

@@ -10,12 +10,12 @@
 namespace troupe {
 
 void ucx_engine::receive_announcement(ucx_connection& path, const bulk_body& body) {
-  const bool sound = body.bytes != 0 && body.bytes <= limits::bulk_bytes_max &&
-                     !path.incoming.contains(body.transfer);
+  const bool sound =
+      body.bytes != 0 && body.bytes <= limits::bulk_bytes_max && !path.incoming.contains(body.transfer);
   if (!sound) ++counters_.dropped_malformed;
   const bool room = sound && path.incoming.size() < limits::ucx_bulk_per_peer_max && listener_ != nullptr;
-  const auto target = room ? listener_->on_bulk_announced(path.peer, {body.transfer, body.bytes})
-                           : std::span<std::byte>{};
+  const auto target =
+      room ? listener_->on_bulk_announced(path.peer, {body.transfer, body.bytes}) : std::span<std::byte>{};
   if (!target.empty()) {
     invariant(target.size() == body.bytes, "the listener lends exactly what a transfer announced");
     auto bulk = std::make_unique<incoming_bulk>();

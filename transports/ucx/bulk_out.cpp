@@ -107,8 +107,8 @@ void ucx_engine::piece_sent(outgoing_piece& piece, ucs_status_t status) {
   --bulk.pieces_out;
   counters_.bytes_sent += piece.bytes;
   if (status == UCS_OK || bulk.failure) return;
-  bulk.failure = error{errc::path_lost, "transfer " + std::to_string(bulk.transfer) +
-                                            " broke: " + ucs_status_string(status)};
+  bulk.failure = error{errc::path_lost,
+                       "transfer " + std::to_string(bulk.transfer) + " broke: " + ucs_status_string(status)};
   if (bulk.owner->state != path_state::draining) lose_later(*bulk.owner, "sending a piece", status);
 }
 

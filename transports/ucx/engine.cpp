@@ -7,12 +7,14 @@
 
 #include <boost/asio/post.hpp>
 
+#include "runtime/base/units.hpp"
+
 namespace troupe {
 namespace {
 
 constexpr unsigned am_frames = 1;
 constexpr unsigned am_pieces = 2;
-constexpr duration drain_pause{std::chrono::milliseconds{1}};
+constexpr duration turn_pause{std::chrono::milliseconds{1}};
 
 std::string short_name(incarnation_id who) {
   return to_string(who).substr(0, 8);
@@ -68,7 +70,7 @@ void ucx_engine::schedule() {
 void ucx_engine::stop() {
   stopped_ = true;
   listener_ = nullptr;
-  clock_.cancel(drain_timer_);
+  clock_.cancel(pause_);
   for (auto& [id, path] : connections_) {
     if (path->state == path_state::open) send_owed(*path, frame_kind::goodbye, {});
     path->close_wanted = true;
@@ -99,16 +101,29 @@ void ucx_engine::pump() {
   in_pump_ = true;
   again_ = false;
   unsigned calls = 0;
+  unsigned events = 0;
   do {
-    while (worker_->progress() != 0 && calls < limits::ucx_progress_calls_max)
-      ++calls;
+    for (auto made = worker_->progress(); made != 0 && calls < limits::ucx_progress_calls_max; ++calls) {
+      events += made;
+      made = worker_->progress();
+    }
     run_deferred();
     await_drained();
     ++calls;
   } while (!deferred_.empty() && calls < limits::ucx_progress_calls_max);
   in_pump_ = false;
+  idle_turns_ = events == 0 ? idle_turns_ + 1 : 0;
   if (calls >= limits::ucx_progress_calls_max) again_ = true;
-  if (again_ || !worker_->arm())
+  next_turn();
+}
+
+// At once, when the descriptor wakes us, or after a pause: while a peer does not answer its wire-up, UCX
+// keeps the descriptor ready although there is nothing to do, and a receive that drains has no wake-up.
+void ucx_engine::next_turn() {
+  const bool fruitless = idle_turns_ > limits::ucx_idle_turns_max;
+  if (fruitless)
+    pause();
+  else if (again_ || !draining_.empty() || !worker_->arm())
     schedule();
   else
     wait();
@@ -125,12 +140,28 @@ void ucx_engine::wait() {
                      });
 }
 
-// There is always exactly one next turn under way: a posted one, or the wait, which this ends.
+void ucx_engine::pause() {
+  pause_ = clock_.call_after(turn_pause, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self == nullptr || self->stopped_) return;
+    self->pause_ = 0;
+    self->idle_turns_ = limits::ucx_idle_turns_max - 1; // one pause, then one wait
+    self->pump();
+  });
+}
+
+// There is always exactly one next turn under way: a posted one, or the wait or pause that this ends.
 void ucx_engine::kick() {
   again_ = true;
-  if (in_pump_ || !waiting_) return;
-  boost::system::error_code ignored;
-  wakeup_.cancel(ignored);
+  idle_turns_ = 0;
+  if (in_pump_ || stopped_) return;
+  if (pause_ != 0) {
+    clock_.cancel(std::exchange(pause_, 0));
+    schedule();
+  } else if (waiting_) {
+    boost::system::error_code ignored;
+    wakeup_.cancel(ignored);
+  }
 }
 
 void ucx_engine::later(task work) {
@@ -146,24 +177,8 @@ void ucx_engine::run_deferred() {
   }
 }
 
-// Ends what has drained. While something drains, turns follow each other, then come with pauses.
 void ucx_engine::await_drained() {
   std::erase_if(draining_, [this](ucx_connection* path) { return gone(*path); });
-  if (draining_.empty()) {
-    drain_turns_ = 0;
-    return;
-  }
-  if (stopped_ || drain_timer_ != 0) return;
-  if (++drain_turns_ < limits::ucx_drain_turns_max) {
-    again_ = true;
-    return;
-  }
-  drain_timer_ = clock_.call_after(drain_pause, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self == nullptr || self->stopped_) return;
-    self->drain_timer_ = 0;
-    self->kick();
-  });
 }
 
 // --- life of a path ---
@@ -192,12 +207,13 @@ ucx_connection* ucx_engine::find(std::uint64_t id) const {
 expected<void> ucx_engine::connect(incarnation_id peer, const peer_address& address) {
   if (!job_.valid() || !peer.valid() || peer == self_ || address.empty() ||
       address.size() > limits::ucx_address_bytes_max)
-    return error{errc::bad_argument, "connect to " + short_name(peer) +
-                                         ": needs a job, another process and its address"};
+    return error{errc::bad_argument,
+                 "connect to " + short_name(peer) + ": needs a job, another process and its address"};
   if (stopped_) return error{errc::path_lost, "the transport was closed"};
   if (const auto* path = find(peer); path != nullptr && !path->close_wanted) return {};
   if (dead_.contains(peer) || find(peer) != nullptr)
-    return error{errc::path_lost, "the path to " + short_name(peer) + " has ended; a restarted process is new"};
+    return error{errc::path_lost,
+                 "the path to " + short_name(peer) + " has ended; a restarted process is new"};
   if (connections_.size() >= limits::ucx_peers_max)
     return error{errc::no_credit, "more than " + std::to_string(limits::ucx_peers_max) + " paths"};
   later([this, id = add_connection(peer, address).id] {
@@ -219,8 +235,8 @@ void ucx_engine::begin(ucx_connection& path) {
   const auto status = ucp_ep_create(worker_->handle(), &params, &path.endpoint);
   if (status != UCS_OK) {
     path.endpoint = nullptr;
-    lose(path, error{errc::path_lost, "no endpoint for " + short_name(path.peer) + ": " +
-                                          ucs_status_string(status)});
+    lose(path, error{errc::path_lost,
+                     "no endpoint for " + short_name(path.peer) + ": " + ucs_status_string(status)});
     return;
   }
   set_timer(path, settings_.handshake_timeout);
@@ -283,11 +299,12 @@ void ucx_engine::drain(ucx_connection& path) {
   draining_.push_back(&path);
   close_endpoint(path);
   drop_queue(path);
-  fail_outgoing(path, path.loss ? *path.loss
-                                : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
+  fail_outgoing(path, path.loss
+                          ? *path.loss
+                          : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
   if (!stopped_) set_timer(path, settings_.linger_timeout);
   announce_loss(path);
-  again_ = true;
+  kick();
 }
 
 void ucx_engine::close_endpoint(ucx_connection& path) {
@@ -348,7 +365,7 @@ void ucx_engine::on_timer(ucx_connection& path) {
   path.timer = 0;
   if (path.state == path_state::connecting) {
     lose(path, error{errc::path_lost, "no handshake with " + short_name(path.peer) + " within " +
-                                          std::to_string(to_ms(settings_.handshake_timeout)) + " ms"});
+                                          format_duration(settings_.handshake_timeout)});
   } else if (path.state == path_state::lingering) {
     drain(path);
   } else if (path.state == path_state::draining && path.loss && listener_ != nullptr) {

@@ -1,7 +1,7 @@
 // UCX engine: what ucx_transport is made of. Private to this room.
 //
 // A turn of the loop (`pump`): progress UCX until it is quiet, do what its callbacks recorded (UX-5), then
-// arm the wake-up descriptor and wait. `kick` asks for another turn.
+// arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
 //
 // Life of a path: connecting -> open -> (lingering) -> draining -> gone.
 //   connecting  hellos are on their way; ends once theirs has come and ours was confirmed, or at the
@@ -45,14 +45,17 @@ public:
   [[nodiscard]] std::string lanes(incarnation_id peer) const;
   expected<void> connect(incarnation_id peer, const peer_address& address);
   expected<void> send(incarnation_id peer, std::span<const std::byte> payload);
-  void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes, bulk_done done);
+  void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
+                 bulk_done done);
   void close(incarnation_id peer);
 
 private:
   // engine.cpp: turns of the loop
   void pump();
   void kick();
+  void next_turn();
   void wait();
+  void pause();
   void later(task work); // after the callbacks of this turn, or in the next one
   void run_deferred();
   void await_drained();
@@ -139,8 +142,8 @@ private:
   bool again_{false};   // another turn at once
   bool waiting_{false}; // for the wake-up descriptor
   bool stopped_{false};
-  unsigned drain_turns_{0};
-  timer_id drain_timer_{0};
+  unsigned idle_turns_{0}; // one after the other in which UCX had nothing to do
+  timer_id pause_{0};      // until the next turn
 };
 
 } // namespace troupe

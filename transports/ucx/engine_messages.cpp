@@ -242,7 +242,8 @@ void ucx_engine::receive_hello(const frame_view& frame) {
     return;
   }
   const bool for_us = incarnation_id{body->to_high, body->to_low} == self_ && frame.from != self_;
-  if (!for_us || dead_.contains(frame.from) || hellos_waiting_ >= limits::ucx_hellos_waiting_max || stopped_) {
+  if (!for_us || dead_.contains(frame.from) || hellos_waiting_ >= limits::ucx_hellos_waiting_max ||
+      stopped_) {
     ++counters_.dropped_stale;
     return;
   }

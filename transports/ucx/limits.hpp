@@ -14,7 +14,7 @@ inline constexpr std::size_t ucx_hellos_waiting_max = ucx_peers_max; // received
 inline constexpr std::size_t ucx_bulk_per_peer_max = 64;             // transfers under way, each direction
 inline constexpr unsigned ucx_bulk_pieces_in_flight_max = 16;        // per transfer
 inline constexpr unsigned ucx_progress_calls_max = 64;               // per turn of the event loop
-inline constexpr unsigned ucx_drain_turns_max = 256;                 // before draining waits between turns
-inline constexpr unsigned ucx_teardown_calls_max = 100'000;          // progress calls of a destructor
+inline constexpr unsigned ucx_idle_turns_max = 32;          // in a row, before turns come with pauses
+inline constexpr unsigned ucx_teardown_calls_max = 100'000; // progress calls of a destructor
 
 } // namespace troupe::limits

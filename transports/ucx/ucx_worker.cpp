@@ -2,10 +2,12 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
 #include <dlfcn.h>
+#include <ucs/config/global_opts.h>
 #include <ucs/debug/debug.h>
 #include <unistd.h>
 
@@ -38,6 +40,12 @@ void give_signals_back() {
   }
 }
 
+// A failed path is a value here, not a line on standard output (where UCX logs); a fatal one is still told.
+// Whoever sets UCX_LOG_LEVEL gets what he asked for.
+void quieten() {
+  if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+}
+
 ucs_status_t configure(ucp_config_t* config, const ucx_settings& settings) {
   for (const auto& [name, value] : fixed_options)
     if (const auto status = ucp_config_modify(config, name, value); status != UCS_OK) return status;
@@ -58,6 +66,7 @@ ucs_status_t configure(ucp_config_t* config, const ucx_settings& settings) {
 
 expected<std::unique_ptr<ucx_worker>> ucx_worker::open(const ucx_settings& settings) {
   give_signals_back();
+  quieten();
   std::unique_ptr<ucx_worker> self{new ucx_worker};
   auto status = self->open_context(settings);
   if (status == UCS_OK) status = self->open_worker();

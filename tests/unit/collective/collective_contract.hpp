@@ -21,17 +21,15 @@ inline void check_all_passed(const std::vector<int>& results, std::uint32_t worl
 }
 
 // CO-1: `steps` sums of changing values, each equal to the reference to the bit, on every rank.
-inline void sums_are_canonical(worlds::world& world, const collective_shape& shape, std::uint64_t steps) {
+inline void sums_are_canonical(worlds::world& world, const collective_shape& shape, std::size_t steps) {
   CAPTURE(world.name(), shape.world, shape.shards, shape.elements);
-  std::vector<reference::buffer> sums; // a few, used in turn
-  for (std::uint64_t step = 0; step < std::min<std::uint64_t>(steps, 8); ++step)
-    sums.push_back(reference::sum_at(step, shape.shards, shape.elements));
+  const reference::steps known{std::min<std::size_t>(steps, 8), shape};
   const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
-    for (std::uint64_t step = 0; step < steps; ++step) {
-      reference::contribute(member, shape, rank, step % sums.size());
+    for (std::size_t step = 0; step < steps; ++step) {
+      reference::contribute(member, shape, rank, known.shards[step % known.count()]);
       const auto sum = worlds::reduce(member);
       TROUPE_HOLDS(sum);
-      TROUPE_HOLDS(reference::same_bits(*sum, sums[step % sums.size()]));
+      TROUPE_HOLDS(reference::same_bits(*sum, known.sums[step % known.count()]));
     }
     return worlds::passed;
   });
@@ -94,9 +92,9 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
                                    std::uint64_t after_arrivals) {
   CAPTURE(world.name(), shape.world, shape.elements, after_arrivals);
   constexpr int counted = 100'000; // keeps counts apart from line numbers
-  const auto reference_sum = reference::sum_at(0, shape.shards, shape.elements);
+  const reference::steps known{1, shape};
   const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
-    reference::contribute(member, shape, rank, 0);
+    reference::contribute(member, shape, rank, known.shards[0]);
     std::thread watcher;
     bool struck = true;
     if (rank == 0)
@@ -108,7 +106,7 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
     bool right = true;
     auto sum = worlds::reduce(member);
     for (; sum; sum = worlds::reduce(member), ++sums)
-      right = right && reference::same_bits(*sum, reference_sum);
+      right = right && reference::same_bits(*sum, known.sums[0]);
     if (watcher.joinable()) watcher.join();
     TROUPE_HOLDS(struck);
     TROUPE_HOLDS(right);
@@ -133,7 +131,7 @@ inline void holds_over(worlds::world& world) {
     sums_are_canonical(world, shape_of(ranks, 7, 5003), 3);
     sums_are_canonical(world, shape_of(ranks, 1, 5003), 3);
   }
-  for (const std::size_t elements : {33U, 6001U}) {
+  for (const std::size_t elements : {33U, 6001U}) { // both algorithms
     sums_are_canonical(world, shape_of(3, 8, elements), 1000);
     for (std::uint32_t ranks = 2; ranks <= 4; ++ranks) {
       abort_frees_everybody(world, shape_of(ranks, 8, elements));

@@ -38,7 +38,7 @@ struct three_ranks {
       members.push_back(std::move(ranks.connect(descriptor, shape, rank_id{rank}).value()));
   }
   void enter(std::uint32_t rank, std::uint64_t step) {
-    reference::contribute(*members[rank], shape, rank, step);
+    reference::contribute(*members[rank], shape, rank, reference::shards_at(step, 8, 100));
     members[rank]->all_reduce([this, rank](expected<std::span<const float>> sum) {
       REQUIRE_FALSE(answers[rank].has_value()); // LC-2
       answers[rank].emplace(std::move(sum));

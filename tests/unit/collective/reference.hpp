@@ -1,6 +1,7 @@
 // The canonical sum as plainly as it can be written, and shard values whose sum shows any other order.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -51,7 +52,7 @@ inline buffer sum_at(std::uint64_t step, std::uint32_t shards, std::size_t eleme
 
 // Does what a step engine does: adds up this rank's shards into its contributions.
 inline void contribute(communicator& member, const collective_shape& shape, std::uint32_t rank,
-                       std::uint64_t step) {
+                       const std::vector<buffer>& shards) {
   const auto range = shard_range(shape.shards, shape.world, rank);
   const auto nodes = owned_nodes(shape.shards, range.first, range.count);
   std::vector<buffer> scratch(local_buffers(nodes), buffer(shape.elements));
@@ -62,12 +63,26 @@ inline void contribute(communicator& member, const collective_shape& shape, std:
     };
     for (const auto& action : local_sum_steps(nodes[index])) {
       if (action.what == local_step::action::compute)
-        fill_shard(step, action.shard, at(action.into));
+        std::copy(shards[action.shard].begin(), shards[action.shard].end(), at(action.into).begin());
       else
         add_into(at(action.into), at(action.from));
     }
   }
 }
+
+// The shard values and sums of a few steps, to be used in turn.
+struct steps {
+  std::vector<std::vector<buffer>> shards;
+  std::vector<buffer> sums;
+
+  steps(std::size_t count, const collective_shape& shape) {
+    for (std::size_t step = 0; step < count; ++step) {
+      shards.push_back(shards_at(step, shape.shards, shape.elements));
+      sums.push_back(tree_sum(shards.back(), 0, shape.shards));
+    }
+  }
+  [[nodiscard]] std::size_t count() const { return shards.size(); }
+};
 
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return false;

@@ -155,7 +155,7 @@ TEST_CASE("shm collective: a lone member's contribution is the sum, without a co
   const collective_shape alone{generation_id{1}, 1, 8, 100'000};
   auto member = ranks.connect(ranks.prepare(alone).value(), alone, rank_id{0});
   REQUIRE(member);
-  reference::contribute(**member, alone, 0, 3);
+  reference::contribute(**member, alone, 0, reference::shards_at(3, 8, 100'000));
   const auto sum = worlds::reduce(**member);
   REQUIRE(sum);
   CHECK(sum->data() == (*member)->contribution(0).data());

@@ -58,7 +58,7 @@ public:
   }
   bool wait() {
     std::unique_lock lock{mutex_};
-    const bool seen = changed_.wait_for(lock, std::chrono::seconds{60}, [this] { return raised_; });
+    const bool seen = changed_.wait_for(lock, std::chrono::seconds{30}, [this] { return raised_; });
     raised_ = false;
     return seen;
   }
@@ -74,12 +74,13 @@ batch_assignment share_of(std::uint64_t generation, std::uint64_t first, std::ui
 }
 
 struct threaded {
-  std::shared_ptr<batch_stream> stream{std::make_shared<batch_stream>(3, 8)};
+  std::shared_ptr<batch_stream> stream;
   std::shared_ptr<const dataset> data{std::make_shared<synthetic_dataset>(synthetic_shape{})};
   ready_signal signal;
   thread_executor reader;
 
-  threaded() {
+  explicit threaded(std::uint32_t credit = 3)
+      : stream{std::make_shared<batch_stream>(credit, 8)} {
     stream->set_on_ready([this] { signal.raise(); });
   }
   std::optional<batch> take(std::uint64_t generation, std::uint64_t step) {
@@ -98,6 +99,21 @@ TEST_CASE("prefetch pump: two threads exchange every batch once and in order (PF
     auto found = t.take(1, step);
     REQUIRE(found);
     REQUIRE(found->first_sample == step * 16);
+    t.stream->give_back(std::move(*found));
+  }
+}
+
+// With a credit of one the consumer finds nothing at every step: the wake-up is put to the test each time.
+TEST_CASE("batch stream: no wake-up is lost at a credit of one (BS-2)") {
+  threaded t{1};
+  prefetch_pump pump{t.reader, t.data, t.stream, {}};
+  auto small = share_of(1, 0, 20000);
+  small.shard_count = 1;
+  small.global_batch = 4;
+  REQUIRE(pump.start(small));
+  for (std::uint64_t step = 0; step < 20000; ++step) {
+    auto found = t.take(1, step);
+    REQUIRE(found);
     t.stream->give_back(std::move(*found));
   }
 }

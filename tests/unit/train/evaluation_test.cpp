@@ -19,7 +19,7 @@ struct fixture {
   fixture() { store.freeze({}); }
 };
 
-TEST_CASE("evaluation: counts each sample once, with a last batch that is short (EV-1)") {
+TEST_CASE("evaluation: counts each sample once, with a last batch that is short (DE-1)") {
   fixture f;
   dataset_evaluation in_tens{f.data, 10};
   const auto result = in_tens.run(f.kernels, f.store);

@@ -30,7 +30,7 @@ std::string refusal(parameter_store& store, std::string name, std::vector<std::s
   return {};
 }
 
-TEST_CASE("parameter store: parameters start at multiples of 16, padding is zero (PS-1)") {
+TEST_CASE("parameter store: parameters start at multiples of 16, padding is zero (PA-1)") {
   parameter_store store{1};
   declare_two(store);
   store.freeze(two_slots);
@@ -48,7 +48,7 @@ TEST_CASE("parameter store: parameters start at multiples of 16, padding is zero
   CHECK(reinterpret_cast<std::uintptr_t>(store.arena().data()) % 64 == 0);
 }
 
-TEST_CASE("parameter store: nothing is declared after freeze (PS-2)") {
+TEST_CASE("parameter store: nothing is declared after freeze (PA-2)") {
   parameter_store store{1};
   declare_two(store);
   store.freeze({});
@@ -68,7 +68,7 @@ TEST_CASE("parameter store: a bad declaration is named") {
   CHECK_THROWS_AS(empty.freeze({}), std::invalid_argument);
 }
 
-TEST_CASE("parameter store: initial values depend on seed, name and index only (PS-3)") {
+TEST_CASE("parameter store: initial values depend on seed, name and index only (PA-3)") {
   const parameter_store a{5};
   const parameter_store b{5};
   const parameter_store c{6};

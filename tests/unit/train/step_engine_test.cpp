@@ -196,7 +196,7 @@ TEST_CASE("step engine: a hook that throws after the update leaves the step appl
   CHECK(one.observer.ended_at == step_id{4});
 }
 
-TEST_CASE("step engine: a gradient that was not handed over is named (SP-3)") {
+TEST_CASE("step engine: a gradient that was not handed over is named (SH-3)") {
   worker one{small(), sgd{}};
   test_collective all{4, 1, one.engine.contribution_size()};
   one.kernels.forget_bias = true;

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/unit/transports/ucx_peer.hpp"
 #include "tests/support/asio_loop.hpp"
+#include "tests/support/peer_process.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 
 namespace troupe::test {

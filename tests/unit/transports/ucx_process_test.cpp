@@ -4,8 +4,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/support/asio_loop.hpp"
+#include "tests/support/peer_process.hpp"
 #include "tests/support/recording_listener.hpp"
-#include "tests/unit/transports/ucx_peer.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 
 namespace troupe::test {
@@ -54,7 +54,8 @@ TEST_CASE("ucx: an idle peer that is killed is a lost path, once (TR-2)") {
   const auto before = std::chrono::steady_clock::now();
   peer.kill();
   REQUIRE(self.lost(peer));
-  std::printf("killed idle: %.1f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+  std::printf("killed idle: %.1f ms\n",
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
   CHECK(self.listener.losses.back().cause.code == errc::path_lost);
   CHECK(self.network->send(peer.who(), {}).failure().code == errc::path_lost);
   CHECK(self.network->connect(peer.who(), peer.address()).failure().code == errc::path_lost); // UX-2
@@ -78,7 +79,8 @@ TEST_CASE("ucx: a peer killed while it receives 64 MiB: the completion comes onc
   peer.kill();
   REQUIRE(self.lost(peer));
   REQUIRE(self.loop.run_until([&] { return result && self.network->idle(); }));
-  std::printf("killed sink: %.1f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+  std::printf("killed sink: %.1f ms\n",
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
   CHECK(completions == 1);
   CHECK(result->failure().code == errc::path_lost);
 }
@@ -92,7 +94,8 @@ TEST_CASE("ucx: a peer killed while it sends 64 MiB: the span comes back, then t
   const auto before = std::chrono::steady_clock::now();
   peer.kill();
   REQUIRE(self.lost(peer));
-  std::printf("killed source: %.1f ms\n", std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+  std::printf("killed source: %.1f ms\n",
+              std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
   for (const auto& [transfer, bulk] : self.listener.bulks)
     CHECK(bulk.result.has_value());
   REQUIRE(self.loop.run_until([&] { return self.network->idle(); }));
@@ -113,7 +116,7 @@ TEST_CASE("ucx: a peer that says goodbye is told apart from one that was killed"
 TEST_CASE("ucx: a killed peer comes back 20 times under new incarnations; no descriptor is left") {
   parent self;
   std::size_t after_first = 0;
-  double worst=0;
+  double worst = 0;
   for (int cycle = 0; cycle < 20; ++cycle) {
     peer_process peer{peer_program, cycle % 2 == 0 ? "echo" : "source", *self.network};
     if (cycle % 2 == 0) {
@@ -124,10 +127,11 @@ TEST_CASE("ucx: a killed peer comes back 20 times under new incarnations; no des
       REQUIRE(self.network->send(peer.who(), std::vector<std::byte>(8)));
       REQUIRE(self.loop.run_until([&] { return self.network->counters().bytes_received > before; }));
     }
-  const auto before = std::chrono::steady_clock::now();
+    const auto before = std::chrono::steady_clock::now();
     peer.kill();
     REQUIRE(self.lost(peer));
-    worst=std::max(worst,std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
+    worst = std::max(
+        worst, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before).count());
     REQUIRE(self.loop.run_until([&] { return self.network->idle(); }));
     self.listener.bulks.clear();
     if (cycle == 1) after_first = open_descriptors();

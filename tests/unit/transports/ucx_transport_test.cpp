@@ -1,49 +1,179 @@
+// What only the UCX transport promises (UX-1 .. UX-5), within one process.
+#include <cstring>
+
 #include <catch2/catch_test_macros.hpp>
-#include <cstdio>
-#include "tests/support/asio_loop.hpp"
-#include "transports/ucx/ucx_transport.hpp"
-namespace troupe {
-struct rec : transport_listener {
-  int n=0; size_t bytes=0; std::string loss; std::vector<std::byte> buf; int bulk=0;
-  bool aligned=true;
-  void on_message(incarnation_id, std::span<const std::byte> p) override { ++n; bytes+=p.size(); aligned &= reinterpret_cast<uintptr_t>(p.data())%8==0; }
-  std::span<std::byte> on_bulk_announced(incarnation_id, const bulk_announcement& w) override { buf.assign(w.bytes, std::byte{0}); return buf; }
-  void on_bulk_received(incarnation_id, std::uint64_t, expected<void> r) override { if (r) ++bulk; else std::printf("bulk failed %s\n", r.failure().text.c_str()); }
-  void on_path_lost(incarnation_id, const error& c) override { loss = c.text; }
-};
-TEST_CASE("spike") {
-  test::asio_loop loop;
-  rec ra, rb;
-  auto a = ucx_transport::open(loop.context, loop.clock, random_id_from<incarnation_id>(loop.random), {});
-  REQUIRE(a);
-  auto b = ucx_transport::open(loop.context, loop.clock, random_id_from<incarnation_id>(loop.random), {});
-  REQUIRE(b);
-  auto& A=**a; auto& B=**b;
-  A.set_listener(&ra); B.set_listener(&rb);
-  job_id job{1,2}; A.set_job(job); B.set_job(job);
-  REQUIRE(A.connect(B.self(), B.local_address()));
-  std::vector<std::byte> m(100);
-  for (int i=0;i<10;++i) REQUIRE(A.send(B.self(), m));
-  REQUIRE(loop.run_until([&]{return rb.n==10;}));
-  std::printf("%s\n", A.lanes(B.self()).c_str());
-  std::vector<std::byte> big(256*1024);
-  REQUIRE(B.send(A.self(), big));
-  REQUIRE(loop.run_until([&]{return ra.n==1;}));
-  CHECK(ra.aligned); CHECK(rb.aligned);
-  std::vector<std::byte> bulk(64<<20, std::byte{7});
-  std::string res="none";
-  auto t=std::chrono::steady_clock::now();
-  for (int k=0;k<3;++k) {
-  res="none";
-  t=std::chrono::steady_clock::now();
-  A.send_bulk(B.self(), 5, bulk, [&](expected<void> r){ res = r? "ok": r.failure().text; });
-  REQUIRE(loop.run_until([&]{return res!="none";}));
-  std::printf("bulk %s %f ms\n", res.c_str(), std::chrono::duration<double,std::milli>(std::chrono::steady_clock::now()-t).count());
+
+#include "runtime/base/limits.hpp"
+#include "tests/support/transport_pairs.hpp"
+#include "transports/ucx/dead_incarnations.hpp"
+#include "transports/ucx/frame.hpp"
+#include "transports/ucx/send_pool.hpp"
+
+namespace troupe::test {
+namespace {
+
+const std::vector<std::byte> payload(16);
+
+ucx_transport& ucx(const std::unique_ptr<transport>& end) {
+  return dynamic_cast<ucx_transport&>(*end);
+}
+
+TEST_CASE("ucx: a path runs on tcp alone, and says so") {
+  ucx_pair pair;
+  pair.connect();
+  REQUIRE(pair.a->send(pair.b->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return pair.at_b.messages.size() == 1; }));
+  const auto lanes = ucx(pair.a).lanes(pair.b->self());
+  CHECK(lanes.find("tcp/lo") != std::string::npos);
+  CHECK(lanes.find("sysv") == std::string::npos);
+  CHECK(ucx(pair.a).lanes(pair.fresh()).empty());
+}
+
+TEST_CASE("ucx: another job's hello is dropped and counted; the sender sees a lost path (UX-3)") {
+  ucx_pair pair;
+  ucx_settings settings;
+  settings.handshake_timeout = std::chrono::milliseconds{50};
+  auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), settings);
+  REQUIRE(opened);
+  auto& stranger = **opened;
+  recording_listener at_stranger;
+  stranger.set_listener(&at_stranger);
+  CHECK(stranger.connect(pair.b->self(), pair.b->local_address()).failure().code == errc::bad_argument);
+  stranger.set_job({9, 9});
+  REQUIRE(stranger.connect(pair.b->self(), pair.b->local_address()));
+  REQUIRE(stranger.send(pair.b->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return at_stranger.losses.size() == 1; }));
+  CHECK(at_stranger.losses.front().cause.code == errc::path_lost);
+  CHECK(ucx(pair.b).counters().dropped_stale == 1);
+  CHECK(pair.at_b.messages.empty());
+  REQUIRE(pair.loop.run_until([&] { return stranger.idle() && ucx(pair.b).idle(); }));
+}
+
+TEST_CASE("ucx: a hello for an incarnation that ran here before is dropped (UX-3)") {
+  ucx_pair pair;
+  const auto former = pair.fresh(); // at the address where b is now
+  REQUIRE(pair.a->connect(former, pair.b->local_address()));
+  REQUIRE(pair.loop.run_until([&] { return ucx(pair.b).counters().dropped_stale == 1; }));
+  CHECK(ucx(pair.b).idle());
+  REQUIRE(pair.a->send(former, payload)); // queued: no handshake, so it never leaves (UX-1)
+  pair.a->close(former);
+  REQUIRE(pair.loop.run_until([&] { return ucx(pair.a).idle(); }));
+  CHECK(pair.at_b.messages.empty());
+}
+
+TEST_CASE("ucx: a handshake that nobody answers ends at its deadline (UX-1)") {
+  ucx_pair pair;
+  asio_loop frozen; // never runs: a process that hangs
+  auto silent = ucx_transport::open(frozen.context, frozen.clock, pair.fresh(), {});
+  REQUIRE(silent);
+  ucx_settings settings;
+  settings.handshake_timeout = std::chrono::milliseconds{30};
+  auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), settings);
+  REQUIRE(opened);
+  (*opened)->set_job(ucx_pair::job);
+  recording_listener listener;
+  (*opened)->set_listener(&listener);
+  REQUIRE((*opened)->connect((*silent)->self(), (*silent)->local_address()));
+  bool done = false;
+  (*opened)->send_bulk((*silent)->self(), 1, payload, [&](const expected<void>& result) {
+    CHECK_FALSE(result);
+    done = true;
+  });
+  REQUIRE(pair.loop.run_until([&] { return listener.losses.size() == 1 && done; }));
+  CHECK(listener.losses.front().cause.text.find("within 30ms") != std::string::npos);
+  REQUIRE(pair.loop.run_until([&] { return (*opened)->idle(); }));
+}
+
+TEST_CASE("ucx: a goodbye that nobody answers ends at its deadline (UX-4)") {
+  ucx_pair pair;
+  asio_loop other;
+  auto silent = ucx_transport::open(other.context, other.clock, pair.fresh(), {});
+  REQUIRE(silent);
+  auto& peer = **silent;
+  peer.set_job(ucx_pair::job);
+  recording_listener listener;
+  peer.set_listener(&listener);
+  REQUIRE(pair.a->connect(peer.self(), peer.local_address()));
+  REQUIRE(pair.a->send(peer.self(), payload));
+  REQUIRE(pair.loop.run_until([&] {
+    other.context.poll();
+    return listener.messages.size() == 1;
+  }));
+  pair.a->close(peer.self()); // from here on, the other loop stands still
+  REQUIRE(pair.loop.run_until([&] { return ucx(pair.a).idle(); }));
+}
+
+TEST_CASE("ucx: devices that are not there are refused in one line that names them") {
+  asio_loop loop;
+  ucx_settings settings;
+  settings.devices = "nosuch0";
+  const auto opened = ucx_transport::open(loop.context, loop.clock, incarnation_id{1, 1}, settings);
+  REQUIRE_FALSE(opened);
+  CHECK(opened.failure().code == errc::bad_argument);
+  CHECK(opened.failure().text.find("'nosuch0'") != std::string::npos);
+  CHECK(opened.failure().text.find('\n') == std::string::npos);
+}
+
+TEST_CASE("ucx: the steady state takes its buffers from the pool (SP-1)") {
+  send_pool pool{64 * 1024};
+  auto* first = pool.try_take(100);
+  REQUIRE(first != nullptr);
+  const auto allocated = pool.bytes_allocated();
+  for (int i = 0; i < 100; ++i) {
+    pool.give_back(first);
+    first = pool.try_take(100);
   }
-  CHECK(rb.buf==bulk);
-  A.close(B.self());
-  REQUIRE(loop.run_until([&]{return !rb.loss.empty();}));
-  std::printf("loss %s\n", rb.loss.c_str());
-  REQUIRE(loop.run_until([&]{return A.idle() && B.idle();}));
+  CHECK(pool.bytes_allocated() == allocated);
+  CHECK(pool.slots_out() == 1);
+  std::vector<send_slot*> taken;
+  while (auto* slot = pool.try_take(16 * 1024))
+    taken.push_back(slot);
+  CHECK(taken.size() == 3);                   // bounded
+  CHECK(pool.try_take(100, true) != nullptr); // what the protocol owes goes out anyway
 }
+
+TEST_CASE("ucx: the memory of dead incarnations is bounded, the oldest goes first") {
+  dead_incarnations dead{2};
+  dead.add({1, 1});
+  dead.add({2, 2});
+  dead.add({1, 1});
+  CHECK(dead.contains({1, 1}));
+  dead.add({3, 3});
+  CHECK_FALSE(dead.contains({1, 1}));
+  CHECK(dead.contains({2, 2}));
+  CHECK(dead.contains({3, 3}));
 }
+
+TEST_CASE("frames: whatever is not one of ours is told from a stale one (UX-3)") {
+  const job_id job{1, 2};
+  const incarnation_id from{3, 4};
+  auto header = make_frame_header(frame_kind::message, job, from, 5);
+  const auto read = [&](frame_fault& fault) {
+    return read_frame(std::as_bytes(std::span{&header, 1}), job, fault);
+  };
+  auto fault = frame_fault::none;
+  REQUIRE(read(fault));
+  CHECK(read(fault)->from == from);
+  CHECK(read(fault)->sequence == 5);
+  for (std::size_t bytes = 0; bytes < sizeof(header); ++bytes) {
+    CHECK_FALSE(read_frame(std::as_bytes(std::span{&header, 1}).first(bytes), job, fault));
+    CHECK(fault == frame_fault::malformed);
+  }
+  header.version = 2;
+  CHECK_FALSE(read(fault));
+  CHECK(fault == frame_fault::wrong_version);
+  header = make_frame_header(frame_kind::message, {1, 3}, from, 5);
+  CHECK_FALSE(read(fault));
+  CHECK(fault == frame_fault::wrong_job);
+  header = make_frame_header(frame_kind::bulk_piece, job, from, 5); // only in front of a piece
+  CHECK_FALSE(read(fault));
+  CHECK(fault == frame_fault::malformed);
+  header = make_frame_header(static_cast<frame_kind>(99), job, from, 5);
+  CHECK_FALSE(read(fault));
+  header = make_frame_header(frame_kind::message, job, {}, 5);
+  CHECK_FALSE(read(fault));
+  CHECK_FALSE(read_frame(std::as_bytes(std::span{&header, 1}), job_id{}, fault)); // no job yet
+}
+
+} // namespace
+} // namespace troupe::test

@@ -48,7 +48,8 @@ public:
     const auto who = to_string(parent.self());
     const auto address = hex_of(parent.local_address());
     std::array<char*, 5> arguments{const_cast<char*>(program.c_str()), const_cast<char*>(role.c_str()),
-                                   const_cast<char*>(who.c_str()), const_cast<char*>(address.c_str()), nullptr};
+                                   const_cast<char*>(who.c_str()), const_cast<char*>(address.c_str()),
+                                   nullptr};
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

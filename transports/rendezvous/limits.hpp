@@ -1,0 +1,19 @@
+// Limits of the rendezvous room, with their units.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/base/limits.hpp"
+
+namespace troupe::limits {
+
+inline constexpr std::size_t rendezvous_address_bytes_max = 16 * 1024;
+// The largest frame: an answer with the job's settings.
+inline constexpr std::size_t rendezvous_frame_bytes_max =
+    envelope_bytes_max + rendezvous_address_bytes_max + 4096;
+inline constexpr std::size_t rendezvous_first_frame_bytes_max = 1024; // before the peer has proved itself
+inline constexpr std::size_t rendezvous_offer_bytes_max = rendezvous_address_bytes_max + 4096;
+inline constexpr std::size_t token_bytes_min = 16;
+inline constexpr std::size_t token_bytes_max = 1024;
+
+} // namespace troupe::limits
