@@ -25,8 +25,13 @@ public:
     return true;
   }
   [[nodiscard]] std::optional<T> try_pop() {
+    return try_pop_if([](const T&) { return true; });
+  }
+  // Takes the oldest value if it is wanted, and leaves it otherwise. `wanted` is called under the lock.
+  template <class Predicate>
+  [[nodiscard]] std::optional<T> try_pop_if(Predicate&& wanted) {
     const std::lock_guard lock{mutex_};
-    if (size_ == 0) return std::nullopt;
+    if (size_ == 0 || !wanted(std::as_const(*slots_[head_]))) return std::nullopt;
     std::optional<T> value{std::move(*slots_[head_])};
     slots_[head_].reset();
     head_ = (head_ + 1) % slots_.size();

@@ -4,7 +4,7 @@
 // along one fixed binary tree over the shards (canonical_plan.hpp), whatever the number of ranks. A rank
 // contributes one partial sum for each maximal tree node that it owns whole.
 //
-// Threads: `contribution` and `all_reduce` on the device's executor; `abort` from any thread.
+// Threads: `contribution` and `all_reduce` on the device's executor; `abort` and `arrivals` from any thread.
 //
 // Invariants:
 //   CO-1    the bits of a sum depend on the shards' values only: not on ranks, timing or slices.
@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/ids.hpp"
@@ -44,6 +46,9 @@ public:
   // device's executor, possibly before this call returns.
   virtual void all_reduce(all_reduce_done done) = 0;
   virtual void abort() noexcept = 0; // any thread; idempotent
+  // By rank, how many meeting points of this communicator it has reached; the rank that is behind is the one
+  // that the others wait for. Empty where the implementation cannot tell.
+  [[nodiscard]] virtual std::vector<std::uint64_t> arrivals() const { return {}; }
 };
 
 class collective {

@@ -7,6 +7,7 @@
 #include "runtime/seams/device.hpp"
 #include "runtime/seams/entropy.hpp"
 #include "runtime/seams/executor.hpp"
+#include "runtime/seams/own_process.hpp"
 #include "runtime/seams/process.hpp"
 #include "runtime/seams/rendezvous.hpp"
 #include "runtime/seams/storage.hpp"
@@ -25,7 +26,8 @@ struct environment {
   executor& storage_thread; // blocking file calls
   storage& files;
   process_host& processes;
-  black_box& box; // this process's own
+  black_box& box;    // this process's own
+  own_process& self; // for faults it injects into itself
   log_sink& log;
 };
 

@@ -1,0 +1,34 @@
+// Checkpointer's actor: writes snapshots to storage, one after another, and says how it went.
+//
+// Flow:     worker -> write_checkpoint (a leased snapshot) -> [checkpointer] -> storage thread ->
+// checkpoint_settled Owns:     the writer. The lease goes with the work and is freed on the storage thread.
+// Runs on:  the event loop; every file call on the storage executor, in order.
+// Fails:    a failed write is reported and training goes on; the older version stays the newest.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <caf/fwd.hpp>
+
+#include "runtime/checkpoint/checkpoint_writer.hpp"
+#include "runtime/seams/clock.hpp"
+#include "runtime/seams/executor.hpp"
+#include "runtime/seams/storage.hpp"
+
+namespace troupe {
+
+struct checkpointer_parts {
+  executor& loop;
+  executor& storage_thread;
+  storage& files;
+  const clock_seam& clock;
+  writer_settings settings;
+  // Digest of the state in a snapshot (CONTRACT: state_digest). Called on the storage thread.
+  std::function<std::string(const snapshot&)> state_digest;
+};
+
+[[nodiscard]] caf::actor spawn_checkpointer(caf::actor_system& system, const checkpointer_parts& parts);
+
+} // namespace troupe

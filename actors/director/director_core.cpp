@@ -1,0 +1,513 @@
+#include "actors/director/director_core.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+#include "runtime/base/invariant.hpp"
+
+namespace troupe {
+
+namespace action = membership_action;
+namespace record = job_record;
+
+director_core::director_core(director_settings settings, director_ports& ports)
+    : settings_{std::move(settings)}
+    , ports_{ports}
+    , members_{settings_.members, settings_.generation_before}
+    , detector_{settings_.limits}
+    , fired_{settings_.fired_before} {
+  const auto total = settings_.members.slots + settings_.members.external_slots;
+  for (std::uint32_t i = 0; i < total; ++i) {
+    slots_.push_back(
+        {.budget = restart_intensity{settings_.intensity}, .pause = backoff{settings_.restart_backoff}});
+  }
+}
+
+void director_core::start() {
+  last_beat_ = ports_.now();
+  apply(members_.start(ports_.now()));
+}
+
+// --- membership's actions -------------------------------------------------------------------------------
+
+void director_core::apply(membership::outputs actions) {
+  for (auto& one : actions) {
+    std::visit([this](const auto& action) { act(action); }, one);
+  }
+}
+
+void director_core::act(const action::start_process& action) {
+  auto& slot = slots_[action.slot];
+  slot.pid = 0;
+  slot.who.reset();
+  slot.ready = false;
+  slot.finished.reset();
+  if (slot.budget.admitted() <= 1) return launch(action.slot); // the first replacement is at once
+  ports_.call_after(slot.pause.next(ports_.random()), [this, index = action.slot] {
+    if (!stopping_ && slots_[index].pid == 0) launch(index);
+  });
+}
+
+void director_core::launch(std::uint32_t index) {
+  auto& slot = slots_[index];
+  auto child = ports_.start_process(index, [this, index](const process_exit& exit) { on_exit(index, exit); });
+  if (!child) return apply(members_.end(child.failure().at("starting worker " + std::to_string(index))));
+  slot.pid = child->pid;
+  slot.box = child->box;
+  slot.child = true;
+  slot.condemned.reset();
+  slot.fault_seen = 0;
+  ports_.record(record::worker_started{index, slot.pid});
+}
+
+void director_core::act(const action::kill_process& action) {
+  ports_.record(record::survivor_killed{action.slot, action.cause});
+  condemn(action.slot, failure_kind::hang, action.cause);
+}
+
+void director_core::act(const action::end_generation& action) {
+  ports_.record(record::generation_ended{action.generation, action.cause});
+  for (const auto& who : action.members)
+    ports_.send(who, wire::end_generation{action.generation, action.cause});
+}
+
+void director_core::act(const action::find_resume_point&) {
+  ports_.find_resume_point();
+}
+
+void director_core::act(const action::prepare_generation& action) {
+  const auto& plan = action.plan;
+  ports_.generation_changed(plan.generation, fired_);
+  auto place = ports_.prepare_collective(plan.generation, static_cast<std::uint32_t>(plan.members.size()));
+  if (!place) return apply(members_.end(place.failure()));
+  wire::prepare_generation message{.generation = plan.generation,
+                                   .step = plan.step,
+                                   .checkpoint = plan.checkpoint,
+                                   .collective = *place,
+                                   .fired_faults = fired_.encode()};
+  for (const auto& member : plan.members) {
+    message.members.push_back({member.incarnation, slots_[member.slot].address, member.slot});
+  }
+  for (std::uint32_t rank = 0; rank < plan.members.size(); ++rank) {
+    const auto& member = plan.members[rank];
+    message.rank = rank_id{rank};
+    message.source = static_cast<wire::state_source>(member.source);
+    message.source_rank = member.source_rank;
+    detector_.watch(member.incarnation, rank_id{rank}, ports_.now());
+    ports_.send(member.incarnation, message);
+  }
+}
+
+void director_core::act(const action::start_generation& action) {
+  detector_.generation_started(ports_.now());
+  for (const auto& who : action.members)
+    ports_.send(who, wire::start_generation{action.generation});
+  ports_.record(record::generation_started{action.generation, members_.plan().step,
+                                           static_cast<std::uint32_t>(action.members.size())});
+}
+
+void director_core::act(const action::finish_job& action) {
+  end_cause_ = action.cause;
+  if (!end_cause_) check_replicas();
+  record::job_finished done{end_cause_, {}, members_.generation(), members_.joined(), restarts_};
+  if (!end_cause_) {
+    for (const auto& member : members_.plan().members) {
+      if (slots_[member.slot].finished) done.workers.push_back(*slots_[member.slot].finished);
+    }
+  }
+  if (end_cause_ && end_cause_->code == errc::budget_spent)
+    ports_.record(record::budget_spent{end_cause_->text});
+  ports_.record(std::move(done));
+  stop_workers(end_cause_ ? end_cause_->text : "the job is done");
+}
+
+// Exactness is checked where it is cheap: all replicas end with the same bits, or the job failed (70).
+void director_core::check_replicas() {
+  const wire::worker_finished* first = nullptr;
+  for (const auto& member : members_.plan().members) {
+    const auto& finished = slots_[member.slot].finished;
+    if (!finished) continue;
+    if (first == nullptr) first = &*finished;
+    if (finished->state_digest == first->state_digest) continue;
+    end_cause_ = error{errc::internal, "replicas differ after the last step: " + first->state_digest +
+                                           " and " + finished->state_digest};
+  }
+}
+
+// --- what workers say -----------------------------------------------------------------------------------
+
+expected<void> director_core::on_offer(const join_offer& offer) {
+  if (stopping_) return error{errc::refused, "the job is ending"};
+  std::optional<std::uint32_t> index;
+  if (offer.slot >= 0) {
+    const auto wanted = static_cast<std::uint32_t>(offer.slot);
+    const bool ours =
+        wanted < settings_.members.slots && slots_[wanted].pid == offer.pid && !slots_[wanted].who;
+    if (ours) index = wanted;
+  } else {
+    for (std::uint32_t i = settings_.members.slots; i < slots_.size() && !index; ++i) {
+      if (!slots_[i].who) index = i;
+    }
+  }
+  if (!index) return error{errc::refused, "no place is free for process " + std::to_string(offer.pid)};
+  auto& slot = slots_[*index];
+  auto connected = ports_.connect(offer.incarnation, offer.address);
+  if (!connected) return connected.failure();
+  slot.pid = offer.pid;
+  slot.child = offer.slot >= 0;
+  slot.who = offer.incarnation;
+  slot.address = offer.address;
+  slot.condemned.reset();
+  detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
+  return {};
+}
+
+std::optional<std::uint32_t> director_core::slot_of(incarnation_id who) const {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].who == who) return i;
+  }
+  return std::nullopt;
+}
+
+void director_core::on_message(incarnation_id from, const wire::control& message) {
+  const auto slot = slot_of(from);
+  if (!slot) return; // DI-2
+  std::visit([&](const auto& m) { hear(*slot, m); }, message);
+}
+
+void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
+  auto& slot = slots_[index];
+  if (slot.ready) return;
+  slot.ready = true;
+  slot.device = m.device;
+  ports_.record(record::worker_ready{index, slot.pid, m.device});
+  apply(members_.on_ready(index, *slot.who, ports_.now()));
+}
+
+void director_core::hear(std::uint32_t index, const wire::heartbeat& m) {
+  const progress reported{m.step_applied, step_id{m.step_started}, static_cast<activity>(m.doing),
+                          m.doing_for, m.step_busy};
+  (void)detector_.beat(*slots_[index].who, reported, ports_.now());
+  newest_step_ = std::max(newest_step_, m.step_applied.value());
+}
+
+void director_core::hear(std::uint32_t index, const wire::generation_prepared& m) {
+  if (m.generation == members_.generation() && m.source != wire::state_source::keep) {
+    ports_.record(record::state_sent{m.generation, index, m.step, m.source});
+  }
+  apply(members_.on_prepared(*slots_[index].who, m.generation, m.step, ports_.now()));
+}
+
+void director_core::hear(std::uint32_t index, const wire::prepare_failed& m) {
+  apply(members_.on_prepare_failed(*slots_[index].who, m.generation, m.cause, ports_.now()));
+}
+
+void director_core::hear(std::uint32_t index, const wire::generation_stopped& m) {
+  if (m.generation == members_.generation()) {
+    ports_.record(record::collective_aborted{m.generation, index, m.applied});
+  }
+  apply(members_.on_stopped(*slots_[index].who, m.generation, m.applied, m.holds_state, ports_.now()));
+}
+
+void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
+  auto& slot = slots_[index];
+  failure what{.kind = failure_kind::thrown,
+               .cause = m.text,
+               .pid = slot.pid,
+               .who = *slot.who,
+               .step = step_id{m.step},
+               .detected_at = ports_.now()};
+  if (note_fault(index)) what.fault_at = time_from_ns(m.fault_ns);
+  if (!admit(index, what, m.actor, m.healed_locally)) return;
+  if (!m.healed_locally) apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
+}
+
+void director_core::hear(std::uint32_t index, const wire::first_step& m) {
+  if (m.generation != members_.generation()) return;
+  newest_step_ = std::max(newest_step_, m.step.value());
+  const auto resumed = members_.plan().step.value();
+  std::vector<open_failure> waiting;
+  for (const auto& open : open_failures_) {
+    if (open.local && open.slot != index) {
+      waiting.push_back(open);
+      continue;
+    }
+    const auto lost = open.local || open.step_started <= resumed ? 0 : open.step_started - resumed;
+    ports_.record(
+        record::failure_recovered{open.number, m.at, lost, open.local ? "memory" : source_of(open.slot)});
+  }
+  open_failures_ = std::move(waiting);
+}
+
+void director_core::hear(std::uint32_t, const wire::step_report& m) {
+  if (m.generation != members_.generation()) return;
+  newest_step_ = std::max(newest_step_, m.step.value());
+  if (m.steps_done > 0) {
+    guard_.committed(m.step);
+    for (auto& slot : slots_)
+      slot.pause.reset();
+  }
+  ports_.record(
+      record::progressed{m.generation, m, static_cast<std::uint32_t>(members_.plan().members.size())});
+}
+
+void director_core::hear(std::uint32_t index, const wire::checkpoint_report& m) {
+  ports_.record(record::checkpoint{index, m});
+}
+
+void director_core::hear(std::uint32_t index, const wire::worker_finished& m) {
+  if (m.generation != members_.generation()) return;
+  slots_[index].finished = m;
+  newest_step_ = std::max(newest_step_, m.step.value());
+  apply(members_.on_finished(*slots_[index].who, m.generation));
+}
+
+void director_core::on_resume_point(const std::vector<record::checkpoint_rejected>& rejected,
+                                    expected<resume_point> found) {
+  for (const auto& one : rejected)
+    ports_.record(one);
+  if (found) {
+    const bool fresh = found->checkpoint.empty();
+    ports_.record(record::resume_found{fresh ? std::nullopt : std::optional{found->step}, found->checkpoint});
+  }
+  apply(members_.on_resume_point(std::move(found), ports_.now()));
+}
+
+// --- failures -------------------------------------------------------------------------------------------
+
+void director_core::on_path_lost(incarnation_id who, const error& cause) {
+  const auto index = slot_of(who);
+  if (!index) return;
+  auto& slot = slots_[*index];
+  detector_.path_error(who, ports_.now());
+  if (stopping_ && !slot.child) {
+    slot = {.budget = slot.budget, .pause = slot.pause};
+    check_over();
+  } else if (!slot.child && cause.code == errc::actor_stopped) { // left in order
+    lose(*index, {.kind = failure_kind::exit,
+                  .cause = cause.text,
+                  .pid = slot.pid,
+                  .who = who,
+                  .step = step_id{newest_step_},
+                  .detected_at = ports_.now()});
+  }
+}
+
+void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
+  auto& slot = slots_[index];
+  if (slot.pid != exit.pid) return; // an earlier process of this slot
+  if (stopping_) {
+    if (slot.who) ports_.close(*slot.who, {errc::process_died, exit.text()});
+    slot.pid = 0;
+    slot.who.reset();
+    return check_over();
+  }
+  exit_evidence evidence{.condemned = slot.condemned, .condemned_text = slot.condemned_text};
+  if (slot.box->cause[0] != '\0') {
+    const auto& cause = slot.box->cause;
+    evidence.cause.assign(cause.begin(), std::find(cause.begin(), cause.end(), '\0'));
+  }
+  auto what = failure_of_exit(exit, evidence);
+  what.pid = exit.pid;
+  what.step = step_id{slot.box->step_started.load()};
+  what.detected_at = slot.condemned ? slot.condemned_at : ports_.now();
+  if (slot.who) what.who = *slot.who;
+  lose(index, std::move(what));
+}
+
+void director_core::lose(std::uint32_t index, failure what) {
+  auto& slot = slots_[index];
+  if (slot.box != nullptr && slot.box->fault_ns.load() != 0 && !what.fault_at) {
+    what.fault_at = time_from_ns(slot.box->fault_ns.load());
+  }
+  if (!what.fault_at) what.fault_at = slot.struck_at;
+  slot.struck_at.reset();
+  const auto struck = note_fault(index);
+  if (slot.who) {
+    detector_.forget(*slot.who);
+    ports_.close(*slot.who, {errc::process_died, what.cause});
+  }
+  slot.pid = 0;
+  slot.who.reset();
+  slot.ready = false;
+  if (struck && settings_.faults[*struck].target.which == fault_target::choice::all)
+    strike_all_but(index, *struck);
+  if (!admit(index, what, {}, false)) return;
+  ++restarts_;
+  apply(members_.on_lost(index, what.cause, ports_.now()));
+}
+
+bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local) {
+  what.rank = rank_of(index);
+  const auto number = failures_++;
+  open_failures_.push_back({number, index, what.step.value(), local});
+  ports_.record(record::failure_detected{number, index, what, actor});
+  if (!actor.empty()) ++restarts_;
+  if (guard_.record(what)) {
+    apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed " +
+                                                std::to_string(same_failure_guard::repeats_max) +
+                                                " times at step " + to_string(what.step) +
+                                                " without progress: " + what.cause}));
+    return false;
+  }
+  if (!slots_[index].budget.admit(ports_.now())) {
+    const auto& policy = settings_.intensity;
+    apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed more than " +
+                                                std::to_string(policy.restarts_max) + " times within " +
+                                                std::to_string(static_cast<long>(to_s(policy.period))) +
+                                                " s; the last cause: " + what.cause}));
+    return false;
+  }
+  return true;
+}
+
+void director_core::condemn(std::uint32_t index, failure_kind kind, std::string text) {
+  auto& slot = slots_[index];
+  if (slot.pid == 0 || slot.condemned) return;
+  slot.condemned = kind;
+  slot.condemned_text = std::move(text);
+  slot.condemned_at = ports_.now();
+  if (slot.child) {
+    ports_.signal(slot.pid, SIGKILL); // DI-3; its exit is the loss
+  } else {
+    lose(index, {.kind = kind,
+                 .cause = slot.condemned_text,
+                 .pid = slot.pid,
+                 .who = slot.who.value_or(incarnation_id{}),
+                 .step = step_id{newest_step_},
+                 .detected_at = slot.condemned_at});
+  }
+}
+
+void director_core::judge(const verdict& what) {
+  const auto index = slot_of(what.who);
+  if (!index) return;
+  switch (what.what) {
+  case verdict::kind::lease_expired:
+    return condemn(*index, what.path_lost ? failure_kind::path_lost : failure_kind::stop, what.text);
+  case verdict::kind::hung:
+    return condemn(*index, failure_kind::hang, what.text);
+  case verdict::kind::collective_hung:
+    return condemn(*index, failure_kind::collective_hang, what.text);
+  case verdict::kind::straggler:
+    return ports_.record(record::straggler{*index, what.step, what.text});
+  }
+}
+
+std::string director_core::source_of(std::uint32_t slot) const {
+  for (const auto& member : members_.plan().members) {
+    if (member.slot != slot) continue;
+    switch (member.source) {
+    case member_source::keep:
+      return "memory";
+    case member_source::peer:
+      return "peer";
+    case member_source::checkpoint:
+      return "disk";
+    case member_source::fresh:
+      return "none";
+    }
+  }
+  return "none";
+}
+
+// --- injected faults ------------------------------------------------------------------------------------
+
+std::optional<std::size_t> director_core::note_fault(std::uint32_t index) {
+  auto& slot = slots_[index];
+  if (slot.box == nullptr) return std::nullopt;
+  const auto fault = slot.box->fault_index.load();
+  const auto when = static_cast<std::uint64_t>(slot.box->fault_ns.load());
+  if (fault == 0 || fault > settings_.faults.size() || when == slot.fault_seen) return std::nullopt;
+  slot.fault_seen = when;
+  fired_.mark(fault - 1, rank_of(index));
+  return fault - 1;
+}
+
+// `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.
+void director_core::strike_all_but(std::uint32_t index, std::size_t fault) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (i == index || slots_[i].pid == 0 || !slots_[i].child) continue;
+    note_fault(i);
+    if (fired_.on(fault, rank_of(i)) < fired_.on(fault, rank_of(index))) fired_.mark(fault, rank_of(i));
+    slots_[i].struck_at = ports_.now();
+    ports_.signal(slots_[i].pid, SIGKILL);
+  }
+}
+
+rank_id director_core::rank_of(std::uint32_t slot) const {
+  for (std::uint32_t rank = 0; rank < members_.plan().members.size(); ++rank) {
+    if (members_.plan().members[rank].slot == slot) return rank_id{rank};
+  }
+  return rank_id{slot};
+}
+
+void director_core::continue_stopped(std::uint32_t index) {
+  auto& slot = slots_[index];
+  if (slot.box == nullptr || slot.pid == 0 || slot.condemned) return;
+  const auto length = duration{slot.box->fault_for_ns.load()};
+  const auto struck = slot.box->fault_ns.load();
+  if (length.count() == 0 || struck == 0 || ports_.now() < time_from_ns(struck) + length) return;
+  note_fault(index);
+  ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
+}
+
+// --- time and the end -----------------------------------------------------------------------------------
+
+void director_core::on_tick() {
+  const auto now = ports_.now();
+  if (stopping_) {
+    if (now < stop_deadline_) return;
+    for (const auto& slot : slots_) {
+      if (slot.pid != 0 && slot.child) ports_.signal(slot.pid, SIGKILL);
+    }
+    for (auto& slot : slots_) {
+      if (!slot.child) slot.pid = 0; // not ours to reap
+    }
+    return check_over();
+  }
+  for (std::uint32_t i = 0; i < slots_.size(); ++i)
+    continue_stopped(i);
+  for (const auto& one : detector_.tick(now))
+    judge(one);
+  apply(members_.on_tick(now));
+  if (now - last_beat_ < settings_.limits.heartbeat_interval) return;
+  last_beat_ = now;
+  for (const auto& slot : slots_) {
+    if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation()});
+  }
+}
+
+std::uint64_t director_core::newest_step() const {
+  auto newest = newest_step_;
+  for (const auto& slot : slots_) {
+    if (slot.box != nullptr) newest = std::max(newest, slot.box->step_applied.load());
+  }
+  return newest;
+}
+
+void director_core::stop(const error& cause) {
+  if (!stopping_) apply(members_.end(cause));
+}
+
+void director_core::stop_workers(const std::string& cause) {
+  stopping_ = true;
+  stop_deadline_ = ports_.now() + settings_.limits.shutdown_grace;
+  for (const auto& slot : slots_) {
+    if (slot.who) {
+      ports_.send(*slot.who, wire::stop_worker{cause});
+    } else if (slot.pid != 0 && slot.child) {
+      ports_.signal(slot.pid, SIGKILL); // has not joined yet: nothing to lose
+    }
+  }
+  check_over();
+}
+
+void director_core::check_over() {
+  const auto gone = [](const slot_process& slot) { return slot.pid == 0; };
+  if (over_ || !std::all_of(slots_.begin(), slots_.end(), gone)) return; // DI-4
+  over_ = true;
+  ports_.over(end_cause_);
+}
+
+} // namespace troupe

@@ -1,0 +1,165 @@
+// Director: decides who is in the job and from where it goes on; starts, watches and replaces workers.
+//
+// Flow:     worker messages, process exits, joins, time -> [director] -> worker messages, signals, records
+// Owns:     the membership, the failure detector, the restart budgets, what is known of each slot's process.
+// Runs on:  its actor, on the event loop; never blocks (files are asked for through its ports).
+// Fails:    the job ends with one error; every worker is stopped first.
+// Invariants:
+//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in that
+//   order. DI-2    a message is heard only from the incarnation that its slot has now. DI-3    a condemned
+//   process is SIGKILLed before a replacement is started: it cannot come back. DI-4    the job is over only
+//   when every child has been reaped.
+// Why:      docs/design/0008-membership.md
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/contracts/job_records.hpp"
+#include "runtime/policy/backoff.hpp"
+#include "runtime/policy/failure_detector.hpp"
+#include "runtime/policy/fault_plan.hpp"
+#include "runtime/policy/membership.hpp"
+#include "runtime/policy/restart_intensity.hpp"
+#include "runtime/policy/timeouts.hpp"
+#include "runtime/seams/process.hpp"
+#include "runtime/seams/rendezvous.hpp"
+#include "runtime/wire/control.hpp"
+
+namespace troupe {
+
+// What the director asks of its surroundings. All calls return at once.
+class director_ports {
+public:
+  virtual ~director_ports() = default;
+  [[nodiscard]] virtual time_point now() const = 0;
+  [[nodiscard]] virtual std::uint64_t random() = 0;
+  virtual void call_after(duration delay, task work) = 0;
+  virtual void send(incarnation_id to, const wire::control& message) = 0;
+  virtual expected<void> connect(incarnation_id to, const peer_address& address) = 0;
+  virtual void close(incarnation_id to, const error& cause) = 0; // forget the peer
+  virtual expected<child_process> start_process(std::uint32_t slot, process_exit_handler on_exit) = 0;
+  virtual void signal(std::int64_t pid, int signal_number) = 0;
+  virtual void find_resume_point() = 0; // answered by `on_resume_point`
+  // Memory for a generation's collective. Returns the descriptor.
+  [[nodiscard]] virtual expected<std::string> prepare_collective(generation_id generation,
+                                                                 std::uint32_t world) = 0;
+  virtual void generation_changed(generation_id generation, const fired_faults& fired) = 0; // for the journal
+  virtual void record(job_record_variant what) = 0;
+  virtual void over(const std::optional<error>& cause) = 0; // nothing of the job is left
+};
+
+struct director_settings {
+  membership_settings members;
+  timeouts limits;
+  intensity_policy intensity; // of each slot
+  backoff_policy restart_backoff;
+  fault_plan faults;
+  fired_faults fired_before;       // in an earlier life of the job
+  generation_id generation_before; // of an earlier life of the job
+};
+
+class director_core {
+public:
+  director_core(director_settings settings, director_ports& ports);
+
+  void start();
+  [[nodiscard]] expected<void> on_offer(const join_offer& offer); // errc::refused says why
+  void on_message(incarnation_id from, const wire::control& message);
+  void on_path_lost(incarnation_id who, const error& cause);
+  void on_resume_point(const std::vector<job_record::checkpoint_rejected>& rejected,
+                       expected<resume_point> found);
+  void on_tick();
+  // The user wants the job to end (a signal): stops everything, then `over`.
+  void stop(const error& cause);
+
+  [[nodiscard]] std::uint64_t newest_step() const; // applied by anyone, as far as known
+  [[nodiscard]] const fired_faults& fired() const { return fired_; }
+  [[nodiscard]] const membership& members() const { return members_; }
+
+private:
+  struct slot_process {
+    std::int64_t pid{0};
+    std::shared_ptr<const black_box> box;
+    std::optional<incarnation_id> who;
+    peer_address address;
+    std::string device;
+    bool ready{false};
+    bool child{false}; // ours to reap
+    std::optional<failure_kind> condemned;
+    std::string condemned_text;
+    time_point condemned_at;
+    std::uint64_t fault_seen{0};         // newest strike noted: its time
+    std::optional<time_point> struck_at; // killed by us for a fault that strikes all
+    restart_intensity budget;
+    backoff pause;
+    std::optional<wire::worker_finished> finished;
+  };
+  struct open_failure {
+    std::size_t number;
+    std::uint32_t slot;
+    std::uint64_t step_started;
+    bool local;
+  };
+
+  void apply(membership::outputs actions);
+  void act(const membership_action::start_process& action);
+  void act(const membership_action::kill_process& action);
+  void act(const membership_action::end_generation& action);
+  void act(const membership_action::find_resume_point& action);
+  void act(const membership_action::prepare_generation& action);
+  void act(const membership_action::start_generation& action);
+  void act(const membership_action::finish_job& action);
+
+  void hear(std::uint32_t slot, const wire::worker_ready& m);
+  void hear(std::uint32_t slot, const wire::heartbeat& m);
+  void hear(std::uint32_t slot, const wire::generation_prepared& m);
+  void hear(std::uint32_t slot, const wire::prepare_failed& m);
+  void hear(std::uint32_t slot, const wire::generation_stopped& m);
+  void hear(std::uint32_t slot, const wire::actor_failed& m);
+  void hear(std::uint32_t slot, const wire::first_step& m);
+  void hear(std::uint32_t slot, const wire::step_report& m);
+  void hear(std::uint32_t slot, const wire::checkpoint_report& m);
+  void hear(std::uint32_t slot, const wire::worker_finished& m);
+  template <class Other>
+  void hear(std::uint32_t, const Other&) {} // not for a director: dropped
+
+  void launch(std::uint32_t slot);
+  void on_exit(std::uint32_t slot, const process_exit& exit);
+  void lose(std::uint32_t slot, failure what);
+  // Counts, reports, and checks the budgets; false when the job ends because of it.
+  [[nodiscard]] bool admit(std::uint32_t slot, failure& what, const std::string& actor, bool local);
+  void condemn(std::uint32_t slot, failure_kind kind, std::string text);
+  void judge(const verdict& what);
+  std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
+  void strike_all_but(std::uint32_t slot, std::size_t fault);
+  void continue_stopped(std::uint32_t slot);
+  void check_replicas();
+  void stop_workers(const std::string& cause);
+  void check_over();
+  [[nodiscard]] std::optional<std::uint32_t> slot_of(incarnation_id who) const;
+  [[nodiscard]] std::string source_of(std::uint32_t slot) const;
+  [[nodiscard]] rank_id rank_of(std::uint32_t slot) const;
+
+  director_settings settings_;
+  director_ports& ports_;
+  membership members_;
+  failure_detector detector_;
+  same_failure_guard guard_;
+  std::vector<slot_process> slots_;
+  fired_faults fired_;
+  std::vector<open_failure> open_failures_;
+  std::size_t failures_{0};
+  std::uint64_t restarts_{0};
+  std::uint64_t newest_step_{0};
+  time_point last_beat_;
+  bool stopping_{false};
+  bool over_{false};
+  time_point stop_deadline_;
+  std::optional<error> end_cause_;
+};
+
+} // namespace troupe

@@ -1,0 +1,62 @@
+#include "actors/director/resume_search.hpp"
+
+namespace troupe {
+namespace {
+
+// The same bits need the same settings: another seed, batch or sharding is another training.
+expected<void> check_settings(const verified_version& version, const resume_search& what) {
+  const auto differs = [&](const char* option, std::uint64_t there, std::uint64_t here) {
+    return error{errc::bad_argument, "--checkpoint-dir " + what.directory + ": step " +
+                                         to_string(version.step) + " was written with " + option + " " +
+                                         std::to_string(there) + ", this run says " + std::to_string(here) +
+                                         "; accepted: the same " + option +
+                                         ", another directory, or --resume none"};
+  };
+  const auto& metadata = version.manifest.metadata;
+  if (metadata.seed != what.seed) return differs("--seed", metadata.seed, what.seed);
+  if (metadata.shards != what.shards) return differs("--shards", metadata.shards, what.shards);
+  if (metadata.global_batch != what.global_batch) {
+    return differs("--global-batch", metadata.global_batch, what.global_batch);
+  }
+  return {};
+}
+
+expected<resume_found> newest(const catalog& versions, const resume_search& what) {
+  auto search = versions.newest_verified(what.layout);
+  if (!search) return search.failure();
+  if (search->refused) return *search->refused;
+  resume_found out{{}, std::move(search->rejected)};
+  if (!search->found) return out;
+  if (auto same = check_settings(*search->found, what); !same) return same.failure();
+  out.from = {search->found->step, search->found->path};
+  return out;
+}
+
+} // namespace
+
+expected<resume_found> find_resume_point(storage& files, const resume_search& what) {
+  if (what.directory.empty()) return resume_found{};
+  const catalog versions{files, what.directory};
+  if (!what.first) return newest(versions, what);
+  if (auto cleaned = versions.clean_unfinished(); !cleaned) return cleaned.failure();
+  switch (what.choice.what) {
+  case resume_choice::kind::newest_verified:
+    return newest(versions, what);
+  case resume_choice::kind::nothing: {
+    auto aside = versions.abandon_after(step_id{0}, what.self);
+    if (!aside) return aside.failure();
+    return resume_found{};
+  }
+  case resume_choice::kind::version: {
+    auto wanted = versions.version_at(what.choice.step, what.layout);
+    if (!wanted) return wanted.failure();
+    if (auto same = check_settings(*wanted, what); !same) return same.failure();
+    auto aside = versions.abandon_after(what.choice.step, what.self);
+    if (!aside) return aside.failure();
+    return resume_found{{wanted->step, wanted->path}, {}};
+  }
+  }
+  return resume_found{};
+}
+
+} // namespace troupe

@@ -1,0 +1,255 @@
+#include "actors/graph/director_process.hpp"
+
+#include <caf/all.hpp>
+
+#include "actors/contracts/director_messages.hpp"
+#include "actors/contracts/local_messages.hpp"
+#include "actors/director/director_actor.hpp"
+#include "actors/director/journal.hpp"
+#include "actors/graph/handout.hpp"
+#include "actors/remote/codec_table.hpp"
+#include "actors/remote/control_channel.hpp"
+#include "actors/remote/wire_message.hpp"
+#include "actors/reporter/reporter_actor.hpp"
+#include "actors/system/actor_runtime.hpp"
+#include "actors/system/errors.hpp"
+#include "runtime/checkpoint/directory_guard.hpp"
+#include "runtime/train/contribution.hpp"
+
+namespace troupe {
+
+namespace {
+
+struct model_shape {
+  state_layout layout;
+  std::size_t contribution{0};
+};
+
+// Declares the model's parameters without giving them memory.
+expected<model_shape> shape_of(const training_graph& graph, std::uint64_t seed) {
+  auto rule = make_optimizer(graph.rule());
+  if (!rule) return rule.failure();
+  parameter_store store{seed};
+  try {
+    const auto kernels = graph.factory()(store);
+    store.freeze((*rule)->slot_names());
+  } catch (const std::exception& problem) {
+    return error{errc::bad_argument, std::string{"the model cannot be built: "} + problem.what()};
+  }
+  return model_shape{layout_of(store.layout(), graph.identity().name),
+                     contribution_elements(store.layout().part_elements)};
+}
+
+// The number of optimizer steps of the job, from --steps or --epochs.
+expected<std::uint64_t> steps_of(const job_settings& settings, const dataset& data) {
+  if (settings.steps) return *settings.steps;
+  const auto per_step = std::uint64_t{settings.global_batch} * settings.accumulate;
+  const auto steps = settings.epochs.value_or(1) * data.samples() / per_step;
+  if (steps == 0) {
+    return error{errc::bad_argument, "--global-batch " + std::to_string(settings.global_batch) +
+                                         ": the dataset has only " + std::to_string(data.samples()) +
+                                         " samples; accepted: at most that many"};
+  }
+  return steps;
+}
+
+} // namespace
+
+struct director_process::state {
+  state(const director_outside& from, const training_graph& what, job_settings with)
+      : outside{from}
+      , graph{what}
+      , settings{std::move(with)} {}
+  ~state() {
+    if (timer != 0) outside.env.clock.cancel(timer);
+    *alive = false;
+    office.reset();
+    runtime.reset();
+  }
+
+  expected<void> prepare();
+  void compose(const model_shape& shape, const fired_faults& fired, generation_id before);
+  void tick_again();
+  [[nodiscard]] expected<join_answer> admit(const join_offer& offer);
+  void finish(int code, const std::optional<error>& cause);
+
+  director_outside outside;
+  const training_graph& graph;
+  job_settings settings;
+  timeouts limits;
+  staged_source train, test;
+  time_point started;
+  codec_table codecs;
+  std::unique_ptr<actor_runtime> runtime;
+  std::unique_ptr<post_office> office;
+  std::shared_ptr<job_report> report;
+  std::shared_ptr<director_core*> core{std::make_shared<director_core*>(nullptr)};
+  caf::actor director, reporter;
+  std::vector<caf::actor> users;
+  timer_id timer{0};
+  std::shared_ptr<bool> alive{std::make_shared<bool>(true)};
+  bool over{false};
+};
+
+director_process::director_process(std::unique_ptr<state> made)
+    : state_{std::move(made)} {}
+director_process::~director_process() = default;
+
+expected<std::unique_ptr<director_process>>
+director_process::make(const director_outside& outside, const training_graph& graph, job_settings settings) {
+  auto made = std::make_unique<state>(outside, graph, std::move(settings));
+  if (auto ready = made->prepare(); !ready) return ready.failure();
+  return std::unique_ptr<director_process>{new director_process{std::move(made)}};
+}
+
+expected<void> director_process::state::prepare() {
+  if (auto valid = graph.validate(); !valid) return valid;
+  limits = timeouts::derive(settings.detect_after);
+  if (auto valid = limits.validate(); !valid) return valid;
+  auto staged = graph.train_source()(settings).stage(outside.env.files, outside.stage);
+  if (!staged) return staged.failure();
+  train = std::move(*staged);
+  if (graph.test_source()) {
+    auto also = graph.test_source()(settings).stage(outside.env.files, outside.stage);
+    if (!also) return also.failure();
+    test = std::move(*also);
+  }
+  auto steps = steps_of(settings, *train.data);
+  if (!steps) return steps.failure();
+  settings.steps = *steps;
+  settings.epochs.reset();
+  auto shape = shape_of(graph, settings.seed);
+  if (!shape) return shape.failure();
+  fired_faults fired;
+  generation_id before;
+  if (!settings.checkpoint_dir.empty()) {
+    auto writable =
+        prepare_checkpoint_directory(outside.env.files, settings.checkpoint_dir, outside.env.network.self());
+    if (!writable) return writable;
+    auto journal = read_journal(outside.env.files, settings.checkpoint_dir);
+    if (journal && settings.resume.what != resume_choice::kind::nothing) {
+      before = journal->generation;
+      std::vector<std::string> plan;
+      for (const auto& one : settings.faults)
+        plan.push_back(to_text(one));
+      if (auto known = fired_faults::decode(journal->fired); known && plan == journal->faults) fired = *known;
+    }
+  }
+  compose(*shape, fired, before);
+  return {};
+}
+
+void director_process::state::compose(const model_shape& shape, const fired_faults& fired,
+                                      generation_id before) {
+  auto& env = outside.env;
+  started = env.clock.now();
+  runtime = std::make_unique<actor_runtime>(env.loop, env.clock, env.log);
+  office =
+      std::make_unique<post_office>(*runtime, env.network, codecs, post_office_settings{.job = outside.job});
+  const auto per_step = std::uint64_t{settings.global_batch} * settings.accumulate;
+  report = std::make_shared<job_report>(job_report_settings{graph.identity().name, graph.identity().version,
+                                                            settings.seed, settings.shards, settings.workers,
+                                                            per_step, *settings.steps},
+                                        env.clock, outside.events, outside.people, outside.style);
+  reporter = spawn_reporter(runtime->system(), report);
+  director_parts parts{.outside = env,
+                       .office = *office,
+                       .settings = {.members = {.slots = settings.workers - outside.external_slots,
+                                                .external_slots = outside.external_slots,
+                                                .workers_min = settings.workers_min,
+                                                .join_deadline = limits.join_deadline,
+                                                .answer_deadline = limits.report_deadline,
+                                                .replacement_wait = limits.members_wait},
+                                    .limits = limits,
+                                    .intensity = graph.intensity(),
+                                    .restart_backoff = {},
+                                    .faults = settings.faults,
+                                    .fired_before = fired,
+                                    .generation_before = before},
+                       .resume = {.directory = settings.checkpoint_dir,
+                                  .layout = shape.layout,
+                                  .choice = settings.resume,
+                                  .seed = settings.seed,
+                                  .shards = settings.shards,
+                                  .global_batch = settings.global_batch,
+                                  .self = env.network.self()},
+                       .job = outside.job,
+                       .shards = settings.shards,
+                       .contribution_elements = shape.contribution,
+                       .door = outside.door,
+      .worker = outside.worker,
+                       .reporter = reporter,
+                       .over = [this, here = alive](const std::optional<error>& cause) {
+                         if (*here) finish(cause ? exit_code_of(cause->code) : 0, cause);
+                       }};
+  director = spawn_director(runtime->system(), parts, core);
+  director->attach_functor([this, here = alive](const caf::error& reason) {
+    if (*here && !over) finish(70, to_troupe(reason)); // the root has no supervisor above it
+  });
+  for (const auto& user : graph.actors()) {
+    if (user.where != placement::director) continue;
+    users.push_back(user.make(runtime->system()));
+    (void)office->publish(user.name, users.back());
+  }
+  office->set_control_handler(
+      [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
+        if (type != control_type) return;
+        if (auto message = wire::decode(body)) {
+          caf::anon_send(director,
+                         control_received{from, std::make_shared<const wire::control>(std::move(*message))});
+        }
+      });
+  office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
+    caf::anon_send(director, path_lost{peer, cause});
+  });
+}
+
+expected<void> director_process::start() {
+  auto& s = *state_;
+  auto listening = s.outside.door.start([&s](const join_offer& offer) { return s.admit(offer); });
+  if (!listening) return listening;
+  caf::anon_send(s.director, start_job{});
+  s.tick_again();
+  return {};
+}
+
+void director_process::state::tick_again() {
+  timer = outside.env.clock.call_after(limits.tick_interval, [this] {
+    caf::anon_send(director, tick{});
+    tick_again();
+  });
+}
+
+// Answered inside the rendezvous's call: the director's decision is a pure look-up and a connection.
+expected<join_answer> director_process::state::admit(const join_offer& offer) {
+  if (*core == nullptr) return error{errc::refused, "the job is over"};
+  if (offer.program != graph.identity().name) {
+    return error{errc::refused, "this job runs '" + graph.identity().name + "', not '" + offer.program + "'"};
+  }
+  if (auto admitted = (*core)->on_offer(offer); !admitted) return admitted.failure();
+  const job_handout handout{settings, train.locator, test.locator, to_ns(started)};
+  return join_answer{outside.job, outside.env.network.self(), outside.env.network.local_address(),
+                     encode(handout)};
+}
+
+void director_process::state::finish(int code, const std::optional<error>& cause) {
+  if (over) return;
+  over = true;
+  outside.env.clock.cancel(std::exchange(timer, 0));
+  outside.door.stop();
+  outside.over(code, cause);
+}
+
+void director_process::stop(const error& cause) {
+  caf::anon_send(state_->director, stop_job{cause});
+}
+
+job_summary director_process::summary() const {
+  return state_->report->summary();
+}
+
+const job_settings& director_process::settings() const {
+  return state_->settings;
+}
+
+} // namespace troupe

@@ -1,0 +1,26 @@
+#include "actors/graph/handout.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+std::string encode(const job_handout& what) {
+  return nlohmann::json{{"settings", encode(what.settings)},
+                        {"train", what.train_locator},
+                        {"test", what.test_locator},
+                        {"started_ns", what.started_ns}}
+      .dump();
+}
+
+expected<job_handout> decode_handout(const std::string& text) {
+  try {
+    const auto parsed = nlohmann::json::parse(text);
+    auto settings = decode_job_settings(parsed.at("settings").get<std::string>());
+    if (!settings) return settings.failure();
+    return job_handout{std::move(*settings), parsed.at("train"), parsed.at("test"), parsed.at("started_ns")};
+  } catch (const nlohmann::json::exception& problem) {
+    return error{errc::corrupt, std::string{"the job's settings cannot be read: "} + problem.what()};
+  }
+}
+
+} // namespace troupe

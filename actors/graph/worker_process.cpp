@@ -1,0 +1,247 @@
+#include "actors/graph/worker_process.hpp"
+
+#include <caf/all.hpp>
+
+#include "actors/checkpointer/checkpointer_actor.hpp"
+#include "actors/contracts/local_messages.hpp"
+#include "actors/graph/handout.hpp"
+#include "actors/prefetcher/prefetcher_actor.hpp"
+#include "actors/remote/codec_table.hpp"
+#include "actors/remote/control_channel.hpp"
+#include "actors/remote/wire_message.hpp"
+#include "actors/system/actor_runtime.hpp"
+#include "actors/system/errors.hpp"
+#include "actors/worker/worker_actor.hpp"
+#include "runtime/base/units.hpp"
+#include "runtime/checkpoint/bit_flip.hpp"
+#include "runtime/policy/failure_detector.hpp"
+#include "runtime/train/state_digest.hpp"
+
+namespace troupe {
+
+namespace {
+
+constexpr int exit_orphaned = 4;
+
+trainer_settings trainer_settings_of(const training_graph& graph, const job_settings& settings,
+                                     const dataset& data) {
+  trainer_settings out{.program = graph.identity().name,
+                       .seed = settings.seed,
+                       .steps = {.shards = settings.shards,
+                                 .global_batch = settings.global_batch,
+                                 .accumulate = settings.accumulate,
+                                 .clip_norm = graph.clip_norm(),
+                                 .rate = resolved(graph.rate(), *settings.steps)},
+                       .rule = graph.rule(),
+                       .last_step = step_id{*settings.steps},
+                       .ready_batches = graph.prefetching().ready_batches,
+                       .features = data.features()};
+  if (!settings.checkpoint_dir.empty()) out.checkpoint_every = settings.checkpoint_every;
+  return out;
+}
+
+} // namespace
+
+struct worker_process::state final : bulk_listener {
+  state(const worker_outside& from, const training_graph& what, const join_answer& answer)
+      : outside{from}
+      , graph{what}
+      , joined{answer} {}
+  ~state() override {
+    if (timer != 0) outside.env.clock.cancel(timer);
+    *alive = false;
+    neighbours->worker.reset();
+    neighbours->prefetcher.reset();
+    neighbours->checkpointer.reset();
+    users.clear();
+    office.reset();
+    runtime.reset();
+  }
+
+  expected<void> prepare();
+  void spawn_all();
+  void spawn_child(const std::string& name, std::unique_ptr<caf::actor>& into,
+                   std::function<caf::actor()> make);
+  void on_child_failed(const std::string& name, std::unique_ptr<caf::actor>& into,
+                       const std::function<caf::actor()>& make, const error& cause);
+  void beat();
+  void finish(int code, const std::string& cause);
+  void hear(incarnation_id from, std::shared_ptr<const wire::control> message);
+
+  std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override {
+    return neighbours->core == nullptr ? std::span<std::byte>{}
+                                       : neighbours->core->on_state_announced(from, what);
+  }
+  void on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) override {
+    caf::anon_send(*neighbours->worker, bulk_received{from, transfer, std::move(result)});
+  }
+
+  worker_outside outside;
+  const training_graph& graph;
+  join_answer joined;
+  job_handout handout;
+  timeouts limits;
+  std::shared_ptr<const dataset> train, test;
+  std::unique_ptr<trainer> compute;
+  codec_table codecs;
+  std::unique_ptr<actor_runtime> runtime;
+  std::unique_ptr<post_office> office;
+  std::shared_ptr<worker_neighbours> neighbours{std::make_shared<worker_neighbours>()};
+  std::vector<caf::actor> users;
+  std::optional<orphan_watch> orphaned;
+  restart_intensity budget{{.restarts_max = 10, .period = std::chrono::seconds{60}}};
+  timer_id timer{0};
+  std::shared_ptr<bool> alive{std::make_shared<bool>(true)};
+  bool over{false};
+};
+
+worker_process::worker_process(std::unique_ptr<state> made)
+    : state_{std::move(made)} {}
+worker_process::~worker_process() = default;
+
+expected<std::unique_ptr<worker_process>>
+worker_process::make(const worker_outside& outside, const training_graph& graph, const join_answer& joined) {
+  auto made = std::make_unique<state>(outside, graph, joined);
+  if (auto ready = made->prepare(); !ready) return ready.failure();
+  return std::unique_ptr<worker_process>{new worker_process{std::move(made)}};
+}
+
+expected<void> worker_process::state::prepare() {
+  auto given = decode_handout(joined.settings);
+  if (!given) return given.failure();
+  handout = std::move(*given);
+  const auto& settings = handout.settings;
+  limits = timeouts::derive(settings.detect_after);
+  auto data = graph.train_source()(settings).open(outside.stage, handout.train_locator);
+  if (!data) return data.failure();
+  train = std::move(*data);
+  if (graph.test_source()) {
+    auto also = graph.test_source()(settings).open(outside.stage, handout.test_locator);
+    if (!also) return also.failure();
+    test = std::move(*also);
+  }
+  auto& env = outside.env;
+  auto faults = std::make_unique<fault_injector>(
+      settings.faults, settings.seed, env.clock, env.self, env.box,
+      [&files = env.files, directory = settings.checkpoint_dir](const std::string& which) {
+        (void)flip_bit(files, directory, which);
+      });
+  auto made =
+      trainer::make(env, trainer_settings_of(graph, settings, *train), graph.factory(), std::move(faults));
+  if (!made) return made.failure();
+  compute = std::move(*made);
+  runtime = std::make_unique<actor_runtime>(env.loop, env.clock, env.log);
+  office =
+      std::make_unique<post_office>(*runtime, env.network, codecs, post_office_settings{.job = joined.job});
+  office->set_bulk_handler(this);
+  office->set_control_handler(
+      [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
+        if (type != control_type) return;
+        if (auto message = wire::decode(body))
+          hear(from, std::make_shared<const wire::control>(std::move(*message)));
+      });
+  office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
+    if (peer == joined.director) compute->abort(); // hold; the orphan watch decides
+    caf::anon_send(*neighbours->worker, path_lost{peer, cause});
+  });
+  spawn_all();
+  return {};
+}
+
+// --- the local supervisor's children --------------------------------------------------------------------
+
+void worker_process::state::spawn_all() {
+  auto& system = runtime->system();
+  const prefetcher_parts prefetch{outside.env.reader, train, compute->batches(), &compute->faults(),
+                                  handout.settings.accumulate};
+  spawn_child("prefetcher", neighbours->prefetcher,
+              [&system, prefetch] { return spawn_prefetcher(system, prefetch); });
+  checkpointer_parts keep{.loop = outside.env.loop,
+                          .storage_thread = outside.env.storage_thread,
+                          .files = outside.env.files,
+                          .clock = outside.env.clock,
+                          .settings = {.directory = handout.settings.checkpoint_dir,
+                                       .layout = compute->layout(),
+                                       .self = outside.env.network.self(),
+                                       .retention = {.keep_last = handout.settings.keep}},
+                          .state_digest = compute->snapshot_digest()};
+  spawn_child("checkpointer", neighbours->checkpointer,
+              [&system, keep] { return spawn_checkpointer(system, keep); });
+  const worker_parts work{.outside = outside.env,
+                          .office = *office,
+                          .compute = *compute,
+                          .director = joined.director,
+                          .settings = {joined.job, test, time_from_ns(handout.started_ns)},
+                          .layout = compute->layout(),
+                          .neighbours = neighbours,
+                          .leave = [this](const std::string& cause) { finish(0, cause); }};
+  spawn_child("worker", neighbours->worker, [&system, work] { return spawn_worker(system, work); });
+  for (const auto& user : graph.actors()) {
+    if (user.where != placement::every_worker) continue;
+    users.push_back(user.make(system));
+    (void)office->publish(user.name, users.back());
+  }
+}
+
+void worker_process::state::spawn_child(const std::string& name, std::unique_ptr<caf::actor>& into,
+                                        std::function<caf::actor()> make) {
+  into = std::make_unique<caf::actor>(make());
+  (*into)->attach_functor([this, name, &into, make, here = alive](const caf::error& reason) {
+    if (!*here || is_orderly_exit(reason)) return;
+    auto restart = std::make_shared<std::function<void()>>(
+        [this, name, &into, make, cause = to_troupe(reason)] { on_child_failed(name, into, make, cause); });
+    outside.env.loop.post([here, restart] {
+      if (*here) (*restart)();
+    });
+  });
+}
+
+void worker_process::state::on_child_failed(const std::string& name, std::unique_ptr<caf::actor>& into,
+                                            const std::function<caf::actor()>& make, const error& cause) {
+  if (!budget.admit(outside.env.clock.now())) {
+    return finish(exit_code_of(errc::budget_spent), name + " failed too often: " + cause.text);
+  }
+  spawn_child(name, into, make);
+  if (name == "prefetcher") caf::anon_send(*neighbours->worker, prefetcher_restarted{cause.text});
+}
+
+// --- signs of life --------------------------------------------------------------------------------------
+
+void worker_process::start() {
+  auto& s = *state_;
+  auto path = s.outside.env.network.connect(s.joined.director, s.joined.address);
+  if (!path) return s.finish(exit_orphaned, path.failure().text);
+  s.orphaned.emplace(s.limits, s.outside.env.clock.now());
+  (void)send_control(*s.office, s.joined.director,
+                     wire::worker_ready{s.outside.slot, s.outside.pid, s.outside.env.compute.name()});
+  s.beat();
+}
+
+void worker_process::state::beat() {
+  const auto now = compute->progress_now();
+  const auto generation = neighbours->core == nullptr ? generation_id{} : neighbours->core->generation();
+  (void)send_control(*office, joined.director,
+                     wire::heartbeat{generation, now.step_started.value(), now.step_applied,
+                                     static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy});
+  caf::anon_send(*neighbours->worker, tick{});
+  if (orphaned->orphaned(outside.env.clock.now())) {
+    return finish(exit_orphaned,
+                  "the director is gone for longer than " + format_duration(limits.orphan_grace));
+  }
+  timer = outside.env.clock.call_after(limits.heartbeat_interval, [this] { beat(); });
+}
+
+void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire::control> message) {
+  if (from == joined.director && orphaned) orphaned->beat(outside.env.clock.now());
+  if (std::holds_alternative<wire::director_heartbeat>(*message)) return;
+  caf::anon_send(*neighbours->worker, control_received{from, std::move(message)});
+}
+
+void worker_process::state::finish(int code, const std::string& cause) {
+  if (over) return;
+  over = true;
+  outside.env.clock.cancel(std::exchange(timer, 0));
+  outside.over(code, cause);
+}
+
+} // namespace troupe

@@ -1,0 +1,297 @@
+#include "actors/worker/trainer.hpp"
+
+#include <cstring>
+#include <exception>
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/train/state_digest.hpp"
+
+namespace troupe {
+
+namespace {
+
+expected<std::unique_ptr<model>> build_model(const model_factory& factory, parameter_store& store) {
+  try {
+    return factory(store);
+  } catch (const std::exception& problem) {
+    return error{errc::bad_argument, std::string{"the model cannot be built: "} + problem.what()};
+  }
+}
+
+wire::histogram to_wire(const latency_histogram& from) {
+  wire::histogram out;
+  for (const auto& bucket : from.buckets()) {
+    out.indices.push_back(bucket.index);
+    out.counts.push_back(bucket.count);
+  }
+  out.max = from.max();
+  return out;
+}
+
+} // namespace
+
+trainer::trainer(environment& outside, const trainer_settings& settings,
+                 std::unique_ptr<fault_injector> faults)
+    : outside_{outside}
+    , settings_{settings}
+    , faults_{std::move(faults)} {}
+
+expected<std::unique_ptr<trainer>> trainer::make(environment& outside, const trainer_settings& settings,
+                                                 const model_factory& factory,
+                                                 std::unique_ptr<fault_injector> faults) {
+  if (auto valid = validate(settings.steps); !valid) return valid.failure();
+  std::unique_ptr<trainer> made{new trainer{outside, settings, std::move(faults)}};
+  made->store_ = std::make_unique<parameter_store>(settings.seed);
+  auto kernels = build_model(factory, *made->store_);
+  if (!kernels) return kernels.failure();
+  made->model_ = std::move(*kernels);
+  auto rule = make_optimizer(settings.rule);
+  if (!rule) return rule.failure();
+  made->rule_ = std::move(*rule);
+  made->store_->freeze(made->rule_->slot_names());
+  made->engine_ =
+      std::make_unique<step_engine>(step_context{*made->model_, *made->store_, *made->rule_,
+                                                 outside.compute.queue(), outside.clock, outside.box, *made},
+                                    settings.steps);
+  made->batches_ = std::make_shared<batch_stream>(settings.ready_batches, settings.features);
+  if (settings.checkpoint_every != 0) {
+    made->slots_ = std::make_unique<snapshot_slots>(settings.snapshot_slots, made->store_->layout().bytes());
+  }
+  made->doing(activity::holding);
+  return made;
+}
+
+trainer::~trainer() = default;
+
+// Posts an answer to the loop; it reaches the listener that is set there, if the trainer still lives.
+template <class Call>
+void trainer::answer(Call call) {
+  outside_.loop.post([this, alive = std::weak_ptr<int>{alive_}, call = std::move(call)]() mutable {
+    if (alive.expired() || listener_ == nullptr) return;
+    call(*listener_);
+  });
+}
+
+void trainer::doing(activity what) {
+  activity_since_ns_.store(to_ns(outside_.clock.now()));
+  activity_.store(static_cast<std::uint8_t>(what));
+}
+
+// Marks the time inside an all-reduce, so that who waits for another rank is told apart from who hangs.
+class trainer::watched_communicator final : public communicator {
+public:
+  watched_communicator(trainer& owner, std::unique_ptr<communicator> inner)
+      : owner_{owner}
+      , inner_{std::move(inner)} {}
+  [[nodiscard]] std::span<float> contribution(std::size_t index) override {
+    return inner_->contribution(index);
+  }
+  void all_reduce(all_reduce_done done) override {
+    owner_.doing(activity::in_collective);
+    inner_->all_reduce(std::move(done));
+  }
+  void abort() noexcept override { inner_->abort(); }
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+
+private:
+  trainer& owner_;
+  std::unique_ptr<communicator> inner_;
+};
+
+// --- between runs ---------------------------------------------------------------------------------------
+
+collective_shape trainer::shape(generation_id generation, std::uint32_t world) const {
+  return {generation, world, settings_.steps.shards, engine_->contribution_size()};
+}
+
+void trainer::connect(generation_id generation, const std::string& descriptor, rank_id rank,
+                      std::uint32_t world) {
+  doing(activity::loading);
+  auto place = std::make_shared<std::string>(descriptor);
+  outside_.compute.queue().post([this, generation, place, rank, world] {
+    auto made = outside_.collectives.connect(*place, shape(generation, world), rank);
+    expected<void> result;
+    if (made) {
+      const std::lock_guard lock{communicator_mutex_};
+      communicator_ = std::make_shared<watched_communicator>(*this, std::move(*made));
+      communicator_generation_ = generation;
+      rank_ = rank;
+      world_ = world;
+    } else {
+      result = made.failure();
+    }
+    auto held = std::make_shared<expected<void>>(std::move(result));
+    answer([generation, held](trainer_listener& to) { to.on_connected(generation, *held); });
+  });
+}
+
+void trainer::initialise() {
+  invariant(!running_, "TN-2: the state is touched only while no run is open");
+  store_->initialise();
+}
+
+void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints) {
+  invariant(!running_, "SE-5: one run at a time");
+  running_ = true;
+  outside_.compute.queue().post([this, generation, first_step, takes_checkpoints] {
+    generation_ = generation;
+    takes_checkpoints_ = takes_checkpoints && slots_ != nullptr;
+    first_of_run_ = true;
+    {
+      const std::lock_guard lock{statistics_mutex_};
+      statistics_ = {.step = first_step};
+    }
+    doing(activity::computing);
+    engine_->begin({generation, communicator_.get(), batches_.get(), rank_.value(), world_, first_step,
+                    settings_.last_step});
+  });
+}
+
+// --- during a run ---------------------------------------------------------------------------------------
+
+void trainer::abort() {
+  {
+    const std::lock_guard lock{communicator_mutex_};
+    if (communicator_ != nullptr) communicator_->abort();
+  }
+  outside_.compute.queue().post([this] { engine_->end(); });
+}
+
+void trainer::slot_freed() {
+  outside_.compute.queue().post([this] { engine_->resume(); });
+}
+
+void trainer::before_step(step_id computing) {
+  doing(activity::computing);
+  if (faults_ == nullptr || faults_->empty()) return;
+  faults_->on_step(computing);
+}
+
+void trainer::on_step(const observation& what) {
+  step_time_.record(what.total);
+  comm_wait_.record(what.comm_wait);
+  data_wait_.record(what.data_wait);
+  step_busy_ns_.store((what.data_wait + what.compute + what.update).count());
+  const std::lock_guard lock{statistics_mutex_};
+  ++statistics_.steps_done;
+  statistics_.step = what.step;
+  statistics_.loss = what.loss;
+  statistics_.in_steps += what.total;
+  statistics_.non_finite = statistics_.non_finite || what.non_finite;
+  if (!first_of_run_) return;
+  first_of_run_ = false;
+  statistics_.first_loss = what.loss;
+  answer([generation = generation_, step = what.step, at = outside_.clock.now()](trainer_listener& to) {
+    to.on_first_step(generation, step, at);
+  });
+}
+
+bool trainer::snapshot_due(step_id step) {
+  if (!takes_checkpoints_) return false;
+  return step.value() % settings_.checkpoint_every == 0 || step == settings_.last_step;
+}
+
+bool trainer::try_snapshot(step_id step) {
+  auto slot = slots_->try_take(step); // TN-3
+  if (!slot) return false;
+  std::memcpy(slot.bytes().data(), store_->bytes().data(), store_->bytes().size());
+  pending_snapshot_ = std::move(slot);
+  return true;
+}
+
+void trainer::on_snapshot(step_id step, duration stall) {
+  stall_.record(stall);
+  auto held = std::make_shared<lease>(std::move(pending_snapshot_));
+  answer([generation = generation_, step, stall, held](trainer_listener& to) {
+    to.on_snapshot(generation, step, std::move(*held), stall);
+  });
+}
+
+void trainer::on_ended(step_id applied, run_end how) noexcept {
+  doing(activity::holding);
+  outside_.loop.post([this, alive = std::weak_ptr<int>{alive_}, generation = generation_, applied, how] {
+    if (alive.expired()) return;
+    running_ = false;
+    if (listener_ != nullptr) listener_->on_ended(generation, applied, how);
+  });
+}
+
+void trainer::on_failed(step_id applied, const error& cause) noexcept {
+  doing(activity::holding);
+  auto held = std::make_shared<error>(cause);
+  outside_.loop.post([this, alive = std::weak_ptr<int>{alive_}, generation = generation_, applied, held] {
+    if (alive.expired()) return;
+    running_ = false;
+    if (listener_ != nullptr) listener_->on_failed(generation, applied, *held);
+  });
+}
+
+// --- at the end, and views ------------------------------------------------------------------------------
+
+void trainer::evaluate(std::shared_ptr<const dataset> data, evaluated done) {
+  invariant(!running_, "TN-2: the state is read only while no run is open");
+  doing(activity::evaluating);
+  auto reply = std::make_shared<evaluated>(std::move(done));
+  outside_.compute.queue().post([this, data, reply] {
+    dataset_evaluation pass{*data};
+    auto result = std::make_shared<expected<evaluation>>(pass.run(*model_, *store_));
+    doing(activity::holding);
+    outside_.loop.post([alive = std::weak_ptr<int>{alive_}, reply, result] {
+      if (!alive.expired()) (*reply)(*result);
+    });
+  });
+}
+
+std::string trainer::state_digest(step_id step) const {
+  const auto samples = step.value() * engine_->samples_per_step();
+  return troupe::state_digest(store_->layout(), store_->arena(), rule_->text(), text_of(settings_.steps.rate),
+                              {step.value(), samples});
+}
+
+std::function<std::string(const snapshot&)> trainer::snapshot_digest() const {
+  return [this](const snapshot& what) {
+    const auto bytes = what.state.bytes();
+    const std::span<const float> arena{reinterpret_cast<const float*>(bytes.data()),
+                                       bytes.size() / sizeof(float)};
+    const auto step = what.metadata.step.value();
+    return troupe::state_digest(store_->layout(), arena, rule_->text(), text_of(settings_.steps.rate),
+                                {step, step * engine_->samples_per_step()});
+  };
+}
+
+state_layout trainer::layout() const {
+  return layout_of(store_->layout(), settings_.program);
+}
+
+state_layout layout_of(const arena_layout& from, const std::string& program) {
+  state_layout out{.program = program, .parameter_elements = from.part_elements, .slots = from.slots};
+  for (const auto& parameter : from.parameters) {
+    out.tensors.push_back(
+        {parameter.name, {parameter.shape.begin(), parameter.shape.end()}, parameter.offset});
+  }
+  return out;
+}
+
+void trainer::add_statistics(wire::worker_finished& out) const {
+  out.step_time = to_wire(step_time_);
+  out.comm_wait = to_wire(comm_wait_);
+  out.data_wait = to_wire(data_wait_);
+  out.stall = to_wire(stall_);
+  out.loss = statistics().loss;
+}
+
+progress trainer::progress_now() const {
+  const auto since = time_from_ns(activity_since_ns_.load());
+  return {.step_applied = step_id{outside_.box.step_applied.load()},
+          .step_started = step_id{outside_.box.step_started.load()},
+          .doing = static_cast<activity>(activity_.load()),
+          .doing_for = outside_.clock.now() - since,
+          .step_busy = duration{step_busy_ns_.load()}};
+}
+
+training_statistics trainer::statistics() const {
+  const std::lock_guard lock{statistics_mutex_};
+  return statistics_;
+}
+
+} // namespace troupe

@@ -1,0 +1,349 @@
+#include "actors/worker/worker_core.hpp"
+
+#include <algorithm>
+
+#include "runtime/base/digest.hpp"
+#include "runtime/base/invariant.hpp"
+
+namespace troupe {
+
+worker_core::worker_core(worker_settings settings, trainer& compute, worker_ports& ports)
+    : settings_{std::move(settings)}
+    , trainer_{compute}
+    , ports_{ports} {
+  trainer_.set_listener(this);
+}
+
+worker_core::~worker_core() {
+  trainer_.set_listener(nullptr);
+}
+
+// --- what the director says -----------------------------------------------------------------------------
+
+void worker_core::on_director(const wire::control& message) {
+  std::visit([this](const auto& m) { hear(m); }, message);
+}
+
+void worker_core::hear(const wire::prepare_generation& m) {
+  if (phase_ != phase::idle || m.generation <= plan_.generation) return; // WK-3
+  plan_ = m;
+  phase_ = phase::preparing;
+  connected_ = state_ready_ = start_asked_ = false;
+  connecting_ = true;
+  offer_.reset();
+  const auto world = static_cast<std::uint32_t>(m.members.size());
+  trainer_.faults().update(m.rank, world, m.fired_faults, settings_.job_started);
+  trainer_.connect(m.generation, m.collective, m.rank, world);
+  prefetch_from(m.step);
+  get_state();
+}
+
+void worker_core::get_state() {
+  switch (plan_.source) {
+  case wire::state_source::keep:
+    if (!holds_state_ || applied_ != plan_.step) {
+      return prepare_failed({errc::internal, "asked to keep step " + to_string(plan_.step) + ", holds " +
+                                                 (holds_state_ ? to_string(applied_) : "nothing")});
+    }
+    return state_settled({});
+  case wire::state_source::fresh:
+    trainer_.initialise();
+    return state_settled({});
+  case wire::state_source::peer:
+    return request_from_peer();
+  case wire::state_source::checkpoint:
+    return load_from_checkpoint();
+  }
+}
+
+void worker_core::request_from_peer() {
+  holds_state_ = false;
+  const auto& source = plan_.members[plan_.source_rank.value()];
+  auto sent = ports_.send_peer(source, wire::state_request{plan_.generation, plan_.step});
+  if (!sent) prepare_failed(sent.failure());
+}
+
+void worker_core::load_from_checkpoint() {
+  holds_state_ = false;
+  arena_busy_ = true;
+  ports_.load_checkpoint(
+      plan_.checkpoint, trainer_.state_bytes(),
+      [this, alive = std::weak_ptr<int>{alive_}](expected<checkpoint_metadata> loaded) {
+        if (alive.expired()) return;
+        arena_busy_ = false;
+        if (!loaded) return state_settled(loaded.failure());
+        if (loaded->step == plan_.step) return state_settled({});
+        state_settled(error{errc::corrupt, plan_.checkpoint + ": holds step " + to_string(loaded->step)});
+      });
+}
+
+// The arena holds the planned step, or the way there failed. In a generation that has ended meanwhile, what
+// arrived still counts: the state is whole and its step is known.
+void worker_core::state_settled(const expected<void>& result) {
+  if (result) {
+    holds_state_ = state_ready_ = true;
+    applied_ = plan_.step;
+  } else if (phase_ == phase::preparing) {
+    return prepare_failed(result.failure());
+  }
+  if (phase_ == phase::stopping) return check_stopped();
+  check_prepared();
+}
+
+void worker_core::on_connected(generation_id generation, expected<void> result) {
+  if (generation != plan_.generation) return;
+  connecting_ = false;
+  if (phase_ == phase::stopping) return check_stopped();
+  if (!result) return prepare_failed(result.failure());
+  connected_ = true;
+  check_prepared();
+}
+
+void worker_core::check_prepared() {
+  if (phase_ != phase::preparing || !connected_ || !state_ready_) return;
+  phase_ = phase::prepared; // WK-1
+  ports_.send_director(wire::generation_prepared{plan_.generation, plan_.step, plan_.source});
+}
+
+void worker_core::prepare_failed(const error& cause) {
+  ports_.send_director(wire::prepare_failed{plan_.generation, cause});
+}
+
+void worker_core::hear(const wire::start_generation& m) {
+  if (m.generation != plan_.generation || phase_ != phase::prepared) return; // WK-3
+  start_asked_ = true;
+  begin_if_ready();
+}
+
+void worker_core::begin_if_ready() {
+  if (!start_asked_ || phase_ != phase::prepared || sends_in_flight_ != 0) return; // WK-4
+  phase_ = phase::running;
+  trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0});
+}
+
+void worker_core::hear(const wire::end_generation& m) {
+  if (m.generation != plan_.generation) { // WK-3: never joined; say what is held
+    if (m.generation > plan_.generation) plan_.generation = m.generation;
+    ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_ && !arena_busy_});
+    return;
+  }
+  if (phase_ == phase::idle) {
+    ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_});
+    return;
+  }
+  if (phase_ == phase::stopping) return;
+  phase_ = phase::stopping;
+  ports_.stop_prefetch();
+  trainer_.abort();
+  check_stopped();
+}
+
+void worker_core::check_stopped() {
+  if (phase_ != phase::stopping || trainer_.running() || arena_busy_ || connecting_) return; // WK-2
+  phase_ = phase::idle;
+  ports_.send_director(wire::generation_stopped{plan_.generation, applied_, holds_state_});
+}
+
+void worker_core::hear(const wire::stop_worker& m) {
+  ports_.stop_prefetch();
+  trainer_.abort();
+  ports_.leave(m.cause);
+}
+
+// --- steps ----------------------------------------------------------------------------------------------
+
+void worker_core::on_first_step(generation_id generation, step_id step, time_point at) {
+  if (generation == plan_.generation) ports_.send_director(wire::first_step{generation, step, at});
+}
+
+void worker_core::on_ended(generation_id generation, step_id applied, run_end how) {
+  if (generation != plan_.generation) return;
+  applied_ = applied;
+  if (phase_ == phase::stopping) return check_stopped();
+  if (how == run_end::finished) {
+    phase_ = phase::finishing;
+    ports_.stop_prefetch();
+    return check_finished();
+  }
+  // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
+}
+
+void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
+  if (generation != plan_.generation) return;
+  applied_ = applied;
+  holds_state_ = false; // what threw may have left anything behind
+  const auto computing = applied.value() + 1;
+  ports_.send_director(wire::actor_failed{.generation = generation,
+                                          .actor = "worker",
+                                          .step = computing,
+                                          .text = cause.text,
+                                          .fault_ns = trainer_.faults().last_strike_ns()});
+  ports_.stop_prefetch();
+  ports_.fail(cause);
+}
+
+void worker_core::check_finished() {
+  if (phase_ != phase::finishing || checkpoints_in_flight_ != 0) return;
+  report_progress();
+  if (settings_.test_data == nullptr || plan_.rank != rank_id{0}) return finish();
+  trainer_.evaluate(settings_.test_data, [this, alive = std::weak_ptr<int>{alive_},
+                                          generation = plan_.generation](expected<evaluation> result) {
+    if (alive.expired() || generation != plan_.generation || phase_ != phase::finishing) return;
+    wire::worker_finished done{.generation = plan_.generation, .step = applied_};
+    if (result) {
+      done.evaluated = true;
+      done.accuracy = accuracy(*result);
+    }
+    send_finished(std::move(done));
+  });
+}
+
+void worker_core::finish() {
+  send_finished({.generation = plan_.generation, .step = applied_});
+}
+
+void worker_core::send_finished(wire::worker_finished done) {
+  done.weights_digest = trainer_.weights_digest();
+  done.state_digest = trainer_.state_digest(applied_);
+  trainer_.add_statistics(done);
+  ports_.send_director(done);
+}
+
+void worker_core::report_progress() {
+  if (plan_.rank != rank_id{0} || (phase_ != phase::running && phase_ != phase::finishing)) return;
+  const auto now = trainer_.statistics();
+  if (now.steps_done == 0) return;
+  ports_.send_director(wire::step_report{plan_.generation, now.step, now.steps_done, now.loss, now.in_steps,
+                                         now.first_loss, now.non_finite});
+}
+
+// --- data and checkpoints -------------------------------------------------------------------------------
+
+void worker_core::prefetch_from(step_id step) {
+  const auto& steps = trainer_.settings().steps;
+  const auto range =
+      shard_range(steps.shards, static_cast<std::uint32_t>(plan_.members.size()), plan_.rank.value());
+  const auto pieces = std::uint64_t{steps.accumulate}; // the stream counts global batches
+  ports_.assign_prefetch({.generation = plan_.generation,
+                          .first_step = step_id{step.value() * pieces},
+                          .last_step = step_id{trainer_.settings().last_step.value() * pieces},
+                          .first_shard = range.first,
+                          .shard_count = range.count,
+                          .shards = steps.shards,
+                          .global_batch = steps.global_batch,
+                          .seed = trainer_.settings().seed});
+}
+
+void worker_core::on_prefetcher_restarted(const std::string& cause) {
+  const bool in_generation =
+      phase_ == phase::preparing || phase_ == phase::prepared || phase_ == phase::running;
+  const auto now = trainer_.progress_now();
+  ports_.send_director(wire::actor_failed{.generation = plan_.generation,
+                                          .actor = "prefetcher",
+                                          .step = now.step_started.value(),
+                                          .text = cause,
+                                          .healed_locally = true,
+                                          .fault_ns = trainer_.faults().last_strike_ns()});
+  if (!in_generation) return;
+  // The engine drops what it has had already, so starting at the newest applied step is right in any case.
+  prefetch_from(phase_ == phase::running ? std::max(now.step_applied, plan_.step) : plan_.step);
+  ports_.send_director(wire::first_step{plan_.generation, now.step_applied, trainer_.now()});
+}
+
+void worker_core::on_snapshot(generation_id generation, step_id step, lease state, duration stall) {
+  const auto& settings = trainer_.settings();
+  checkpoint_metadata metadata{.job = settings_.job,
+                               .step = step,
+                               .generation = generation,
+                               .sample_cursor =
+                                   step.value() * settings.steps.accumulate * settings.steps.global_batch,
+                               .seed = settings.seed,
+                               .shards = settings.steps.shards,
+                               .global_batch = settings.steps.global_batch,
+                               .world = static_cast<std::uint32_t>(plan_.members.size()),
+                               .optimizer = trainer_.rule().text(),
+                               .schedule = text_of(settings.steps.rate)};
+  ++checkpoints_in_flight_;
+  ports_.send_director(wire::checkpoint_report{.generation = generation,
+                                               .outcome = wire::checkpoint_outcome::taken,
+                                               .step = step,
+                                               .bytes = state.bytes().size(),
+                                               .stall = stall});
+  ports_.write_checkpoint({std::move(state), std::move(metadata)}, stall);
+}
+
+void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
+  if (checkpoints_in_flight_ > 0) --checkpoints_in_flight_;
+  ports_.send_director(report);
+  trainer_.slot_freed();
+  check_finished();
+}
+
+// --- peers ----------------------------------------------------------------------------------------------
+
+void worker_core::on_peer(incarnation_id from, const wire::control& message) {
+  if (const auto* m = std::get_if<wire::state_request>(&message)) return answer_request(from, *m);
+  const bool expected_now = phase_ == phase::preparing && plan_.source == wire::state_source::peer &&
+                            plan_.members[plan_.source_rank.value()].incarnation == from;
+  if (!expected_now) return;
+  if (const auto* m = std::get_if<wire::state_offer>(&message)) {
+    if (m->generation == plan_.generation && m->step == plan_.step) offer_ = *m;
+  } else if (const auto* refused = std::get_if<wire::state_refused>(&message)) {
+    if (refused->generation == plan_.generation) prepare_failed({errc::aborted, refused->text});
+  }
+}
+
+// The generation asked for may not have reached this replica yet; what counts is that it stands still at the
+// step asked for, and that no later run can begin before the director has heard of every transfer.
+void worker_core::answer_request(incarnation_id from, const wire::state_request& m) {
+  const bool still = !trainer_.running() && !arena_busy_ && holds_state_ && applied_ == m.step &&
+                     m.generation >= plan_.generation;
+  const wire::member to{from, {}, 0};
+  if (!still) {
+    const auto text = "holds " + (holds_state_ ? "step " + to_string(applied_) : std::string{"no state"});
+    (void)ports_.send_peer(to, wire::state_refused{m.generation, text});
+    return;
+  }
+  const auto bytes = std::span<const std::byte>{trainer_.state_bytes()};
+  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)})) return;
+  ++sends_in_flight_;
+  ports_.send_state(
+      from, m.generation.value(), bytes,
+      [this, alive = std::weak_ptr<int>{alive_}, to = from, asked = m.generation](expected<void> sent) {
+        if (alive.expired()) return;
+        --sends_in_flight_;
+        if (!sent) (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
+        begin_if_ready();
+      });
+}
+
+std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const bulk_announcement& what) {
+  // The offer came first, but may still wait in the mailbox: its digest is compared at the end.
+  const bool wanted = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
+                      plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
+                      what.bytes == trainer_.state_bytes().size() &&
+                      plan_.members[plan_.source_rank.value()].incarnation == from;
+  if (!wanted) return {};
+  arena_busy_ = true;
+  return trainer_.state_bytes();
+}
+
+void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, const expected<void>& result) {
+  if (!arena_busy_ || transfer != plan_.generation.value()) return;
+  arena_busy_ = false;
+  if (!result) return state_settled(error{errc::aborted, result.failure().text});
+  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
+    return state_settled(
+        error{errc::aborted, "the state received from a peer has another digest than announced"});
+  }
+  state_settled({});
+}
+
+void worker_core::on_peer_lost(incarnation_id who, const error& cause) {
+  const bool source_lost = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
+                           plan_.source == wire::state_source::peer &&
+                           plan_.members[plan_.source_rank.value()].incarnation == who;
+  if (source_lost) prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
+}
+
+} // namespace troupe

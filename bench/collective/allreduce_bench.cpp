@@ -1,0 +1,51 @@
+// allreduce_bench [RANKS]...: a table of shared-memory all-reduces against memory copies on this machine.
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "bench/collective/allreduce_measure.hpp"
+#include "runtime/base/units.hpp"
+
+namespace {
+
+constexpr std::size_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+
+std::uint32_t iterations_for(std::size_t bytes) {
+  if (bytes <= 64 << 10) return 5000;
+  return bytes <= 1 << 20 ? 1000 : 60;
+}
+
+bool print(const troupe::expected<troupe::bench::allreduce_row>& measured) {
+  if (!measured) {
+    std::fprintf(stderr, "allreduce_bench: %s\n", measured.failure().text.c_str());
+    return false;
+  }
+  std::printf("%-11s %5u %8s %10.1f %10.1f %10.1f %8.2f %8.2f\n", measured->system.c_str(), measured->ranks,
+              troupe::format_size(measured->bytes).c_str(), measured->min_us, measured->p50_us,
+              measured->p99_us, measured->algbw_gb_s(), measured->busbw_gb_s());
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  std::vector<std::uint32_t> worlds;
+  for (int i = 1; i < argc; ++i)
+    worlds.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
+  if (worlds.empty()) worlds = {2, 4};
+  std::printf("%-11s %5s %8s %10s %10s %10s %8s %8s\n", "system", "ranks", "size", "min us", "p50 us",
+              "p99 us", "alg GB/s", "bus GB/s");
+  bool good = true;
+  for (const auto bytes : sizes)
+    good = print(troupe::bench::measure_memcpy(1, bytes, iterations_for(bytes))) && good;
+  for (const auto ranks : worlds)
+    for (const auto bytes : sizes)
+      good = print(troupe::bench::measure_shm(ranks, bytes, iterations_for(bytes))) && good;
+  for (const auto ranks : worlds) {
+    const auto aborted = troupe::bench::measure_abort(ranks, 100);
+    good = aborted.has_value() && good;
+    if (aborted)
+      std::printf("abort with %u ranks: p50 %.0f us, p99 %.0f us\n", ranks, aborted->p50_us, aborted->p99_us);
+  }
+  return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,216 @@
+#include "bench/collective/allreduce_measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/buffer_pool.hpp"
+#include "transports/shm/shm_collective.hpp"
+
+namespace troupe::bench {
+
+namespace {
+
+constexpr std::uint32_t warm_up_iterations = 5;
+
+// Memory that forked ranks write their times to.
+class shared_times {
+public:
+  explicit shared_times(std::size_t count) {
+    void* memory = ::mmap(nullptr, count * sizeof(std::int64_t), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory != MAP_FAILED) times_ = {static_cast<std::int64_t*>(memory), count};
+  }
+  ~shared_times() {
+    if (!times_.empty()) ::munmap(times_.data(), times_.size_bytes());
+  }
+  shared_times(const shared_times&) = delete;
+  shared_times& operator=(const shared_times&) = delete;
+  [[nodiscard]] std::span<std::int64_t> all() const { return times_; }
+
+private:
+  std::span<std::int64_t> times_;
+};
+
+void wait_for_all(communicator& start) {
+  start.all_reduce([](const expected<std::span<const float>>&) {});
+}
+
+struct operation {
+  std::function<void(float)> prepare; // rewrites the input
+  std::function<bool()> run;          // timed
+};
+
+// Runs as one rank, in its own process: false when something failed.
+using rank_setup = std::function<expected<operation>(std::uint32_t rank)>;
+
+bool run_rank(const rank_setup& setup, communicator& start, std::uint32_t rank, std::uint32_t iterations,
+              std::span<std::int64_t> times) {
+  const auto measured = setup(rank);
+  if (!measured) return false;
+  for (std::uint32_t i = 0; i < warm_up_iterations + iterations; ++i) {
+    measured->prepare(static_cast<float>(i));
+    wait_for_all(start);
+    const auto begin = std::chrono::steady_clock::now();
+    if (!measured->run()) return false;
+    const auto elapsed = std::chrono::steady_clock::now() - begin;
+    if (i >= warm_up_iterations) times[i - warm_up_iterations] = std::chrono::nanoseconds{elapsed}.count();
+  }
+  return true;
+}
+
+// Percentiles over the slowest rank of each iteration, in microseconds.
+void summarise(std::span<const std::int64_t> times, std::uint32_t iterations, allreduce_row& row) {
+  std::vector<std::int64_t> slowest(iterations, 0);
+  for (std::uint32_t rank = 0; rank < row.ranks; ++rank)
+    for (std::uint32_t i = 0; i < iterations; ++i)
+      slowest[i] = std::max(slowest[i], times[std::size_t{rank} * iterations + i]);
+  std::sort(slowest.begin(), slowest.end());
+  const auto at = [&](std::size_t percent) {
+    return static_cast<double>(slowest[(slowest.size() - 1) * percent / 100]) / 1000.0;
+  };
+  row.min_us = at(0);
+  row.p50_us = at(50);
+  row.p99_us = at(99);
+}
+
+expected<allreduce_row> measure(allreduce_row row, std::uint32_t iterations, const rank_setup& setup) {
+  shm_collective director;
+  const collective_shape meeting{generation_id{1}, row.ranks, row.ranks, 1};
+  const auto descriptor = director.prepare(meeting);
+  if (!descriptor) return descriptor.failure();
+  const shared_times times{std::size_t{row.ranks} * iterations};
+  if (times.all().empty()) return error{errc::storage_failed, "no memory for the measurements"};
+  std::vector<pid_t> children;
+  for (std::uint32_t rank = 0; rank < row.ranks; ++rank) {
+    const auto pid = ::fork();
+    if (pid != 0) {
+      children.push_back(pid);
+      continue;
+    }
+    auto start = shm_collective{}.connect(*descriptor, meeting, rank_id{rank});
+    const auto own = times.all().subspan(std::size_t{rank} * iterations, iterations);
+    const bool good = start && run_rank(setup, **start, rank, iterations, own);
+    if (!good) director.end_generation(); // the other ranks must not wait for this one
+    ::_exit(good ? 0 : 1);
+  }
+  bool good = true;
+  for (const auto pid : children) {
+    int status = 0;
+    good = ::waitpid(pid, &status, 0) == pid && status == 0 && good;
+  }
+  if (!good) return error{errc::internal, "a rank of the measurement failed"};
+  summarise(times.all(), iterations, row);
+  return row;
+}
+
+// One generation: members wait, the director aborts; the time of the last to return, or nothing.
+std::optional<std::int64_t> abort_once(std::uint32_t ranks, std::uint64_t generation,
+                                       std::span<std::int64_t> returned) {
+  shm_collective director;
+  const collective_shape shape{generation_id{generation}, ranks, ranks, 1024};
+  const auto descriptor = director.prepare(shape);
+  if (!descriptor) return std::nullopt;
+  std::vector<pid_t> children;
+  for (std::uint32_t rank = 1; rank < ranks; ++rank) {
+    const auto pid = ::fork();
+    if (pid != 0) {
+      children.push_back(pid);
+      continue;
+    }
+    auto member = shm_collective{}.connect(*descriptor, shape, rank_id{rank});
+    if (!member) ::_exit(1);
+    wait_for_all(**member);
+    returned[rank] = std::chrono::steady_clock::now().time_since_epoch().count();
+    ::_exit(0);
+  }
+  const auto waiting = [&] {
+    const auto arrived = director.arrivals();
+    return std::count(arrived.begin(), arrived.end(), 1U) == ranks - 1;
+  };
+  while (!waiting())
+    ::sched_yield();
+  ::usleep(2000); // past spinning: the members sleep
+  const auto begin = std::chrono::steady_clock::now().time_since_epoch().count();
+  director.end_generation();
+  bool good = true;
+  for (const auto pid : children) {
+    int status = 0;
+    good = ::waitpid(pid, &status, 0) == pid && status == 0 && good;
+  }
+  if (!good) return std::nullopt;
+  return *std::max_element(returned.begin() + 1, returned.end()) - begin;
+}
+
+} // namespace
+
+double allreduce_row::algbw_gb_s() const {
+  return static_cast<double>(bytes) / p50_us / 1000.0;
+}
+
+double allreduce_row::busbw_gb_s() const {
+  return ranks < 2 ? algbw_gb_s() : algbw_gb_s() * 2.0 * (ranks - 1.0) / ranks;
+}
+
+expected<allreduce_row> measure_shm(std::uint32_t ranks, std::size_t bytes, std::uint32_t iterations) {
+  shm_collective director;
+  const collective_shape shape{generation_id{2}, ranks, ranks, bytes / sizeof(float)};
+  const auto descriptor = director.prepare(shape);
+  if (!descriptor) return descriptor.failure();
+  return measure({.system = "troupe-shm", .canonical = true, .ranks = ranks, .bytes = bytes}, iterations,
+                 [&](std::uint32_t rank) -> expected<operation> {
+                   auto connected = shm_collective{}.connect(*descriptor, shape, rank_id{rank});
+                   if (!connected) return connected.failure();
+                   const std::shared_ptr<communicator> member{std::move(*connected)};
+                   const auto input = member->contribution(0);
+                   return operation{[input](float value) { std::fill(input.begin(), input.end(), value); },
+                                    [member] {
+                                      bool summed = false;
+                                      member->all_reduce([&](const expected<std::span<const float>>& sum) {
+                                        summed = sum.has_value();
+                                      });
+                                      return summed;
+                                    }};
+                 });
+}
+
+expected<allreduce_row> measure_memcpy(std::uint32_t ranks, std::size_t bytes, std::uint32_t iterations) {
+  return measure({.system = "memcpy", .canonical = false, .ranks = ranks, .bytes = bytes}, iterations,
+                 [&](std::uint32_t) -> expected<operation> {
+                   const auto memory = std::make_shared<touched_memory>(2 * bytes);
+                   const auto floats = memory->as<float>();
+                   const auto from = floats.first(floats.size() / 2);
+                   const auto to = floats.last(floats.size() / 2);
+                   return operation{[from](float value) { std::fill(from.begin(), from.end(), value); },
+                                    [memory, from, to] {
+                                      std::memcpy(to.data(), from.data(), from.size_bytes());
+                                      return true;
+                                    }};
+                 });
+}
+
+expected<abort_row> measure_abort(std::uint32_t ranks, std::uint32_t iterations) {
+  const shared_times returned{ranks};
+  if (returned.all().empty()) return error{errc::storage_failed, "no memory for the measurements"};
+  std::vector<std::int64_t> times;
+  for (std::uint64_t i = 0; i < iterations; ++i) {
+    const auto elapsed = abort_once(ranks, i + 1, returned.all());
+    if (!elapsed) return error{errc::internal, "a rank of the measurement failed"};
+    times.push_back(*elapsed);
+  }
+  allreduce_row row; // of one line of times
+  summarise(times, iterations, row);
+  return abort_row{ranks, row.p50_us, row.p99_us};
+}
+
+} // namespace troupe::bench

@@ -1,0 +1,128 @@
+#include "cli/options/job_options.hpp"
+
+#include <array>
+#include <charconv>
+#include <type_traits>
+
+#include "runtime/base/units.hpp"
+
+namespace troupe {
+namespace {
+
+using wrong = std::optional<std::string>;
+
+template <class Number>
+wrong store_number(Number& into, std::string_view text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, value);
+  if (status == std::errc::result_out_of_range && rest == end) return "too large";
+  if (status != std::errc{} || rest != end) return "not a whole number";
+  into = value;
+  return std::nullopt;
+}
+
+template <auto Member>
+wrong number(job_settings& s, std::string_view text) {
+  return store_number(s.*Member, text);
+}
+template <auto Member>
+wrong length(job_settings& s, std::string_view text) {
+  std::uint64_t value = 0;
+  if (auto bad = store_number(value, text)) return bad;
+  s.*Member = value;
+  return std::nullopt;
+}
+template <auto Member>
+wrong text_value(job_settings& s, std::string_view text) {
+  s.*Member = text;
+  return std::nullopt;
+}
+wrong detect_after(job_settings& s, std::string_view text) {
+  const auto value = parse_duration(text);
+  if (!value) return "not a duration";
+  s.detect_after = *value;
+  return std::nullopt;
+}
+wrong resume(job_settings& s, std::string_view text) {
+  const auto choice = parse_resume(text);
+  if (!choice) return "neither a word nor a step";
+  s.resume = *choice;
+  return std::nullopt;
+}
+wrong fault_spec(job_settings& s, std::string_view text) {
+  const auto parsed = parse_fault(text);
+  if (!parsed) return parsed.failure().text;
+  s.faults.push_back(*parsed);
+  return std::nullopt;
+}
+wrong quiet(job_settings& s, std::string_view) {
+  s.quiet = true;
+  return std::nullopt;
+}
+
+using js = job_settings;
+constexpr std::string_view workers = "Workers";
+constexpr std::string_view training = "Training";
+constexpr std::string_view checkpoints = "Checkpoints";
+constexpr std::string_view failures = "Failures";
+constexpr std::string_view output = "Output";
+constexpr std::string_view hosts = "Several hosts";
+constexpr std::string_view any_path = "a path";
+constexpr std::string_view any_address = "HOST:PORT";
+
+constexpr std::array<job_option, 23> table{{
+    {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
+    {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
+     number<&js::workers_min>},
+    {"--workers-max", "N", workers, "never more than this (as many as shards)", "--workers to --shards",
+     number<&js::workers_max>},
+    {"--device", "DEVICE", workers, "auto, cpu or cuda:N (auto)", "auto, cpu, cuda:N",
+     text_value<&js::device>},
+
+    {"--steps", "N", training, "length in optimizer steps", "a whole number from 1", length<&js::steps>},
+    {"--epochs", "N", training, "length in passes over the data; not with --steps", "a whole number from 1",
+     length<&js::epochs>},
+    {"--global-batch", "N", training, "samples per step, a multiple of --shards (128)",
+     "a multiple of --shards", number<&js::global_batch>},
+    {"--shards", "N", training, "logical shards of the sum; results depend on it, not on workers (8)",
+     "1 to 4096", number<&js::shards>},
+    {"--accumulate", "N", training, "pieces in which a shard is computed (1)", "a whole number from 1",
+     number<&js::accumulate>},
+    {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},
+
+    {"--checkpoint-dir", "DIR", checkpoints, "where checkpoints go (none are taken)", any_path,
+     text_value<&js::checkpoint_dir>},
+    {"--checkpoint-every", "N", checkpoints, "steps between two checkpoints (100)", "a whole number from 1",
+     number<&js::checkpoint_every>},
+    {"--keep", "K", checkpoints, "checkpoints kept, the newest (3)", "a whole number from 1",
+     number<&js::keep>},
+    {"--resume", "auto|none|STEP", checkpoints, "newest that verifies, nothing, or that one (auto)",
+     "auto, none, a step", resume},
+
+    {"--detect-after", "DURATION", failures, "the one time-out setting; all others derive from it (1s)",
+     "a duration such as 250ms, 1s or 2min", detect_after},
+    {"--fault", "SPEC", failures, "injects a fault; may be given several times (see below)", "", fault_spec,
+     true},
+
+    {"--events", "FILE", output, "events, one JSON object a line", any_path, text_value<&js::events>},
+    {"--summary", "FILE", output, "the summary, one JSON object, whatever the end", any_path,
+     text_value<&js::summary>},
+    {"--metrics", "HOST:PORT", output, "Prometheus metrics and the live page (off)", any_address,
+     text_value<&js::metrics>},
+    {"--quiet", "", output, "no progress line", "", quiet},
+
+    {"--listen", "HOST:PORT", hosts, "where workers of other hosts join (127.0.0.1, any port)", any_address,
+     text_value<&js::listen>},
+    {"--join", "HOST:PORT", hosts, "be a worker of the director there", any_address, text_value<&js::join>},
+    {"--token-file", "FILE", hosts, "secret that both sides hold (a random one)", any_path,
+     text_value<&js::token_file>},
+}};
+
+} // namespace
+
+std::span<const job_option> job_options() {
+  return table;
+}
+
+} // namespace troupe

@@ -1,0 +1,60 @@
+// Host environment: the real seams of one process, composed once.
+//
+// Owns:     the event loop, the threads, the transport, the collective; everything an `environment` refers
+// to. Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
+#pragma once
+
+#include <memory>
+
+#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/cpu_device.hpp"
+#include "runtime/host/event_loop.hpp"
+#include "runtime/host/host_clock.hpp"
+#include "runtime/host/host_entropy.hpp"
+#include "runtime/host/host_own_process.hpp"
+#include "runtime/host/host_process.hpp"
+#include "runtime/host/posix_storage.hpp"
+#include "runtime/host/spdlog_sink.hpp"
+#include "runtime/host/thread_executor.hpp"
+#include "runtime/seams/environment.hpp"
+#include "transports/shm/shm_collective.hpp"
+#include "transports/ucx/ucx_transport.hpp"
+
+namespace troupe {
+
+class host_environment {
+public:
+  [[nodiscard]] static expected<std::unique_ptr<host_environment>> open(log_level quietest);
+  ~host_environment();
+
+  [[nodiscard]] environment& env() { return *env_; }
+  [[nodiscard]] event_loop& loop() { return loop_; }
+  [[nodiscard]] ucx_transport& network() { return *network_; }
+  [[nodiscard]] host_entropy& random() { return random_; }
+  [[nodiscard]] host_clock& clock() { return clock_; }
+  [[nodiscard]] staging& stage() { return stage_; }
+  // Lets what was posted to the storage thread finish; the loop no longer runs.
+  void finish_storage() { storage_thread_.finish(); }
+
+private:
+  explicit host_environment(log_level quietest)
+      : log_{quietest} {}
+
+  spdlog_sink log_;
+  event_loop loop_;
+  host_clock clock_{loop_};
+  host_entropy random_;
+  posix_storage files_;
+  memfd_staging stage_;
+  host_own_process self_;
+  std::shared_ptr<black_box> box_;
+  host_process processes_{loop_};
+  shm_collective collectives_;
+  std::unique_ptr<ucx_transport> network_;
+  cpu_device compute_;
+  thread_executor reader_{"troupe-reader"};
+  thread_executor storage_thread_{"troupe-storage", thread_executor::urgency::background};
+  std::unique_ptr<environment> env_;
+};
+
+} // namespace troupe

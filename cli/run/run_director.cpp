@@ -1,0 +1,186 @@
+#include "cli/run/run_roles.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "actors/graph/director_process.hpp"
+#include "cli/run/host_environment.hpp"
+#include "runtime/checkpoint/directory_guard.hpp"
+#include "runtime/host/instance_guard.hpp"
+#include "runtime/host/secret_fd.hpp"
+#include "runtime/host/signal_watcher.hpp"
+#include "runtime/host/text_writer.hpp"
+#include "transports/rendezvous/asio_rendezvous.hpp"
+#include "transports/rendezvous/job_token.hpp"
+
+namespace troupe {
+namespace {
+
+class no_text final : public text_sink {
+public:
+  void write(std::string_view) override {}
+};
+
+expected<std::string> read_text_file(const std::string& path) {
+  std::ifstream file{path};
+  if (!file) return error{errc::bad_argument, path + ": cannot be read"};
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Everything of a director's program that outlives its event loop.
+struct director_run {
+  std::unique_ptr<host_environment> host;
+  std::unique_ptr<instance_guard> guard;
+  std::unique_ptr<text_writer> events, people;
+  no_text nothing;
+  unique_fd secret;
+  std::unique_ptr<asio_rendezvous_server> door;
+  std::unique_ptr<director_process> job;
+  int exit_code{70};
+  int signalled{0};
+  std::optional<error> cause;
+};
+
+expected<void> open_outputs(director_run& run, const job_settings& settings) {
+  run.people = text_writer::to_standard_error();
+  if (settings.events.empty()) return {};
+  auto file = text_writer::to_file(settings.events);
+  if (!file) return error{file.failure().code, "--events " + file.failure().text};
+  run.events = std::move(*file);
+  return {};
+}
+
+// A job of before may still be ending in this directory: its orphans hold the lock until they are gone.
+expected<void> lock_directory(director_run& run, const job_settings& settings) {
+  if (settings.checkpoint_dir.empty()) return {};
+  auto& env = run.host->env();
+  auto writable = prepare_checkpoint_directory(env.files, settings.checkpoint_dir, env.network.self());
+  if (!writable) return error{writable.failure().code, "--checkpoint-dir " + writable.failure().text};
+  auto guard = instance_guard::open(settings.checkpoint_dir);
+  if (!guard) return guard.failure();
+  run.guard = std::move(*guard);
+  const auto limits = timeouts::derive(settings.detect_after);
+  std::optional<expected<void>> answer;
+  run.guard->lock_within(env.clock, limits.orphan_grace * 2 + std::chrono::seconds{2},
+                         [&answer](expected<void> locked) { answer = std::move(locked); });
+  if (!answer)
+    run.people->write("waiting for the processes of an earlier job in " + settings.checkpoint_dir + "\n");
+  while (!answer)
+    (void)run.host->loop().run_until([&answer] { return answer.has_value(); }, std::chrono::minutes{1});
+  return *answer;
+}
+
+expected<job_token> token_of(director_run& run, const job_settings& settings) {
+  if (settings.token_file.empty()) return job_token::generate(run.host->random());
+  return job_token::from_file(settings.token_file);
+}
+
+expected<void> open_door(director_run& run, const job_settings& settings) {
+  auto token = token_of(run, settings);
+  if (!token) return error{token.failure().code, "--token-file " + token.failure().text};
+  auto secret = make_secret_fd(token->text());
+  if (!secret) return secret.failure();
+  run.secret = std::move(*secret);
+  run.door = std::make_unique<asio_rendezvous_server>(run.host->loop().io(), run.host->clock(),
+                                                      run.host->random(), std::move(*token),
+                                                      rendezvous_server_settings{.listen = settings.listen});
+  return {};
+}
+
+process_spec worker_spec(const director_run& run) {
+  process_spec spec{.program = "/proc/self/exe", .environment = {std::string{role_variable} + "=worker"}};
+  spec.environment.push_back(std::string{token_variable} + "=" + std::to_string(run.secret.get()));
+  spec.inherited_fds.push_back(run.secret.get());
+  if (run.guard) spec.inherited_fds.push_back(run.guard->fd());
+  return spec;
+}
+
+expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
+  auto host = host_environment::open(log_level::warning);
+  if (!host) return host.failure();
+  run.host = std::move(*host);
+  if (auto opened = open_outputs(run, settings); !opened) return opened;
+  if (auto opened = open_door(run, settings); !opened) return opened;
+  if (auto locked = lock_directory(run, settings); !locked) return locked;
+  const auto job = random_id_from<job_id>(run.host->random());
+  run.host->network().set_job(job);
+  const auto style = settings.quiet                 ? progress_line::style::quiet
+                     : standard_error_is_terminal() ? progress_line::style::terminal
+                                                    : progress_line::style::plain;
+  text_sink& events = run.events ? static_cast<text_sink&>(*run.events) : run.nothing;
+  text_sink& people = *run.people;
+  auto made = director_process::make({.env = run.host->env(),
+                                      .door = *run.door,
+                                      .stage = run.host->stage(),
+                                      .events = events,
+                                      .people = people,
+                                      .style = style,
+                                      .worker = worker_spec(run),
+                                      .job = job,
+                                      .over =
+                                          [&run](int code, const std::optional<error>& cause) {
+                                            run.exit_code = code;
+                                            run.cause = cause;
+                                            run.host->loop().stop();
+                                          }},
+                                     graph, settings);
+  if (!made) return made.failure();
+  run.job = std::move(*made);
+  return run.job->start();
+}
+
+void tell_result(director_run& run, const training_graph& graph, const job_settings& settings) {
+  const auto summary = run.job->summary();
+  if (!settings.summary.empty()) {
+    auto written = write_summary(run.host->env().files, settings.summary, summary);
+    if (!written) run.people->write("--summary " + written.failure().text + "\n");
+  }
+  if (run.cause) {
+    run.people->write(graph.identity().name + ": " + run.cause->text + "\n");
+  } else if (summary.accuracy) {
+    char line[96];
+    std::snprintf(line, sizeof line, "test accuracy %.4f after %llu steps\n", *summary.accuracy,
+                  static_cast<unsigned long long>(summary.steps_committed));
+    run.people->write(line);
+  }
+  run.people->flush();
+  if (run.events) run.events->flush();
+}
+
+} // namespace
+
+command_line parse_command_line(const training_graph& graph, int argc, char** argv) {
+  const auto& who = graph.identity();
+  program_options options{{.name = who.name, .version = who.version, .summary = who.summary},
+                          graph.default_settings()};
+  for (const auto& one : graph.options()) {
+    options.add({.name = one.name, .value_name = one.value_name, .help = one.help, .fallback = one.fallback});
+  }
+  options.read_files_with(read_text_file);
+  return options.parse(argc, argv);
+}
+
+int say_error(const training_graph& graph, const error& cause) {
+  std::fprintf(stderr, "%s: %s\n", graph.identity().name.c_str(), cause.text.c_str());
+  return exit_code_of(cause.code);
+}
+
+int run_director(const training_graph& graph, const job_settings& settings) {
+  director_run run;
+  if (auto composed = compose(run, graph, settings); !composed) return say_error(graph, composed.failure());
+  const signal_watcher signals{
+      run.host->loop(), {SIGINT, SIGTERM}, [&run](int number) {
+        run.signalled = number;
+        run.job->stop({errc::aborted, std::string{"ended by SIG"} + ::sigabbrev_np(number)});
+      }};
+  run.host->loop().run();
+  run.host->finish_storage();
+  tell_result(run, graph, settings);
+  return run.signalled != 0 ? 128 + run.signalled : run.exit_code;
+}
+
+} // namespace troupe

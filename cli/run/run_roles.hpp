@@ -1,0 +1,20 @@
+// The roles of one program; private to this room.
+#pragma once
+
+#include "actors/graph/training_graph.hpp"
+#include "cli/options/program_options.hpp"
+
+namespace troupe {
+
+inline constexpr const char* role_variable = "TROUPE_ROLE";
+inline constexpr const char* token_variable = "TROUPE_TOKEN_FD"; // number of an inherited descriptor
+
+[[nodiscard]] command_line parse_command_line(const training_graph& graph, int argc, char** argv);
+[[nodiscard]] int run_director(const training_graph& graph, const job_settings& settings);
+[[nodiscard]] int run_worker(const training_graph& graph);
+[[nodiscard]] int run_joiner(const training_graph& graph, const job_settings& settings);
+
+// One line on standard error: "PROGRAM: what is wrong"; returns the exit code of the error.
+int say_error(const training_graph& graph, const error& cause);
+
+} // namespace troupe

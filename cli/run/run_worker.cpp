@@ -1,0 +1,130 @@
+#include "cli/run/run_roles.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "actors/director/director_actor.hpp"
+#include "actors/graph/worker_process.hpp"
+#include "cli/run/host_environment.hpp"
+#include "runtime/host/secret_fd.hpp"
+#include "transports/rendezvous/asio_rendezvous.hpp"
+#include "transports/rendezvous/job_token.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr int exit_not_started = 70;
+
+struct worker_run {
+  std::unique_ptr<host_environment> host;
+  std::unique_ptr<asio_rendezvous_client> door;
+  std::unique_ptr<worker_process> work;
+  std::int64_t slot{-1};
+  bool launched{false}; // by a director: it reports for us
+  int exit_code{exit_not_started};
+};
+
+std::optional<long> number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  long value = 0;
+  const auto* end = text + std::strlen(text);
+  const auto parsed = std::from_chars(text, end, value);
+  return parsed.ptr == end && parsed.ec == std::errc{} ? std::optional{value} : std::nullopt;
+}
+
+// Why this process is about to end, where its parent can read it after any death.
+void note_cause(worker_run& run, const std::string& cause) {
+  auto& place = run.host->env().box.cause;
+  const auto length = std::min(cause.size(), place.size() - 1);
+  std::memcpy(place.data(), cause.data(), length);
+  place[length] = '\0';
+}
+
+void end(worker_run& run, const training_graph& graph, int code, const std::string& cause) {
+  run.exit_code = code;
+  if (code != 0) {
+    note_cause(run, cause);
+    if (!run.launched) std::fprintf(stderr, "%s: %s\n", graph.identity().name.c_str(), cause.c_str());
+  }
+  run.host->loop().stop();
+}
+
+void begin(worker_run& run, const training_graph& graph, const join_answer& joined) {
+  run.host->network().set_job(joined.job);
+  auto made = worker_process::make(
+      {.env = run.host->env(),
+       .stage = run.host->stage(),
+       .pid = ::getpid(),
+       .slot = static_cast<std::uint32_t>(run.slot < 0 ? 0 : run.slot),
+       .over = [&run, &graph](int code, const std::string& cause) { end(run, graph, code, cause); }},
+      graph, joined);
+  if (!made) return end(run, graph, exit_code_of(made.failure().code), made.failure().text);
+  run.work = std::move(*made);
+  run.work->start();
+}
+
+int join(worker_run& run, const training_graph& graph, const std::string& endpoint, job_token token,
+         duration deadline) {
+  auto& env = run.host->env();
+  run.door = std::make_unique<asio_rendezvous_client>(run.host->loop().io(), env.clock, env.random,
+                                                      std::move(token));
+  char host[256]{};
+  ::gethostname(host, sizeof host - 1);
+  const join_offer offer{.incarnation = env.network.self(),
+                         .pid = ::getpid(),
+                         .host = host,
+                         .program = graph.identity().name,
+                         .slot = run.slot,
+                         .address = env.network.local_address()};
+  run.door->join(endpoint, offer, deadline, [&run, &graph](expected<join_answer> joined) {
+    if (!joined) return end(run, graph, exit_code_of(joined.failure().code), joined.failure().text);
+    begin(run, graph, *joined);
+  });
+  run.host->loop().run();
+  run.host->finish_storage();
+  run.work.reset();
+  return run.exit_code;
+}
+
+} // namespace
+
+int run_worker(const training_graph& graph) {
+  worker_run run{.launched = true};
+  auto host = host_environment::open(log_level::warning);
+  if (!host) return say_error(graph, host.failure());
+  run.host = std::move(*host);
+  const char* endpoint = std::getenv(endpoint_variable);
+  const auto slot = number_in_environment(slot_variable);
+  const auto token_fd = number_in_environment(token_variable);
+  if (endpoint == nullptr || !slot || !token_fd) {
+    return say_error(graph, {errc::bad_argument, "TROUPE_ROLE=worker is set by a director only; unset it"});
+  }
+  run.slot = *slot;
+  // By its path: siblings inherit the same descriptor, and would share its position.
+  auto token = job_token::from_file("/proc/self/fd/" + std::to_string(*token_fd));
+  if (!token) return say_error(graph, token.failure());
+  ::close(static_cast<int>(*token_fd));
+  return join(run, graph, endpoint, std::move(*token), timeouts::derive(detect_after_default).join_deadline);
+}
+
+int run_joiner(const training_graph& graph, const job_settings& settings) {
+  worker_run run;
+  auto host = host_environment::open(log_level::warning);
+  if (!host) return say_error(graph, host.failure());
+  run.host = std::move(*host);
+  if (settings.token_file.empty()) {
+    return say_error(
+        graph, {errc::bad_argument, "--join " + settings.join + ": needs --token-file with the job's token"});
+  }
+  auto token = job_token::from_file(settings.token_file);
+  if (!token) return say_error(graph, {token.failure().code, "--token-file " + token.failure().text});
+  return join(run, graph, settings.join, std::move(*token),
+              timeouts::derive(settings.detect_after).join_deadline);
+}
+
+} // namespace troupe

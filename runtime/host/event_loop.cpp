@@ -1,0 +1,117 @@
+#include "runtime/host/event_loop.hpp"
+
+#include <chrono>
+#include <exception>
+#include <mutex>
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/host/handler_memory.hpp"
+#include "runtime/host/task_ring.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t tasks_at_start = 256;
+
+template <class F>
+auto die_on_exception(F&& work) noexcept {
+  try {
+    return work();
+  } catch (const std::exception& escaped) {
+    invariant_broken(std::string{"EL-2: no exception escapes a task: "} + escaped.what());
+  } catch (...) {
+    invariant_broken("EL-2: no exception escapes a task");
+  }
+}
+
+} // namespace
+
+// `ring`, `wake_posted` and `closing` are guarded by `mutex`. The io_context is declared last: it is
+// destroyed first, while handlers that it still holds may post.
+struct event_loop::state {
+  mutable std::mutex mutex;
+  task_ring ring{tasks_at_start};
+  bool wake_posted{false};
+  bool closing{false};
+  handler_memory wake_memory;
+  boost::asio::io_context io{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+
+  // One wake-up is under way at a time, so its memory is reused (EL-4).
+  void wake() {
+    boost::asio::post(io,
+                      boost::asio::bind_allocator(handler_allocator<void>{wake_memory}, [this] { turn(); }));
+  }
+
+  void turn() {
+    std::unique_lock lock{mutex};
+    wake_posted = false;
+    for (auto left = ring.size(); left > 0 && !io.stopped(); --left) {
+      {
+        task work_now = ring.pop();
+        lock.unlock();
+        work_now();
+      }
+      lock.lock();
+    }
+    if (ring.empty() || wake_posted) return;
+    wake_posted = true;
+    lock.unlock();
+    wake();
+  }
+};
+
+event_loop::event_loop()
+    : state_{std::make_unique<state>()} {}
+
+event_loop::~event_loop() {
+  const std::lock_guard lock{state_->mutex};
+  state_->closing = true;
+}
+
+void event_loop::post(task work) {
+  {
+    const std::lock_guard lock{state_->mutex};
+    if (state_->closing) return;
+    state_->ring.push(std::move(work));
+    if (state_->wake_posted) return;
+    state_->wake_posted = true;
+  }
+  state_->wake();
+}
+
+void event_loop::run() {
+  die_on_exception([this] { state_->io.run(); });
+  state_->io.restart();
+}
+
+void event_loop::stop() {
+  state_->io.stop();
+}
+
+bool event_loop::run_until(inline_function<bool()> done, duration limit) {
+  return die_on_exception([&] {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!done()) {
+      if (state_->io.run_one_until(deadline) > 0) continue;
+      state_->io.restart();
+      return done();
+    }
+    return true;
+  });
+}
+
+boost::asio::io_context& event_loop::io() {
+  return state_->io;
+}
+
+bool event_loop::runs_here() const {
+  return state_->io.get_executor().running_in_this_thread();
+}
+
+} // namespace troupe

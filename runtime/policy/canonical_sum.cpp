@@ -1,0 +1,122 @@
+#include "runtime/policy/canonical_sum.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
+#include "runtime/base/invariant.hpp"
+
+namespace troupe {
+
+namespace {
+
+// A block goes through the whole tree while its partial sums stay in the first-level cache.
+constexpr std::size_t block_elements = 2048;
+constexpr std::size_t lanes = 8;
+constexpr std::size_t unrolled = 4 * lanes;
+
+using vector_type __attribute__((vector_size(lanes * sizeof(float)), aligned(4), may_alias)) = float;
+
+vector_type load(const float* from) {
+  return *reinterpret_cast<const vector_type*>(from);
+}
+
+// into[i] = left[i] + right[i]; `into` may be `left`.
+template <class Store>
+void add_block(float* into, const float* left, const float* right, std::size_t count, Store store) {
+  std::size_t i = 0;
+  for (; i + unrolled <= count; i += unrolled)
+    for (std::size_t part = 0; part < unrolled; part += lanes)
+      store(into + i + part, load(left + i + part) + load(right + i + part));
+  for (; i < count; ++i)
+    into[i] = left[i] + right[i];
+}
+
+void store_cached(float* to, vector_type value) {
+  *reinterpret_cast<vector_type*>(to) = value;
+}
+
+#ifdef __AVX__
+void store_streamed(float* to, vector_type value) {
+  _mm256_stream_ps(to, reinterpret_cast<__m256>(value));
+}
+void order_streamed_stores() {
+  _mm_sfence();
+}
+#else
+void store_streamed(float* to, vector_type value) {
+  store_cached(to, value);
+}
+void order_streamed_stores() {}
+#endif
+
+void add(float* into, const float* left, const float* right, std::size_t count, store_kind stores) {
+  if (stores == store_kind::streamed)
+    add_block(into, left, right, count, [](float* to, vector_type value) { store_streamed(to, value); });
+  else
+    add_block(into, left, right, count, [](float* to, vector_type value) { store_cached(to, value); });
+}
+
+} // namespace
+
+void add_into(std::span<float> into, std::span<const float> from) {
+  invariant(into.size() == from.size(), "CS-1: both sides of an addition have the same elements");
+  add(into.data(), into.data(), from.data(), into.size(), store_kind::cached);
+}
+
+canonical_sum::canonical_sum(std::uint32_t shards, std::uint32_t world)
+    : first_slots_{troupe::first_slots(shards, world)}
+    , slots_{first_slots_.back()} {
+  compile(combine_program(shards, world));
+}
+
+// Turns the postfix program into additions with named operands: the value at stack position p is either a
+// contribution or scratch block p.
+void canonical_sum::compile(const postfix_program& program) {
+  std::vector<std::uint32_t> stack;
+  std::size_t scratch_blocks = 0;
+  for (const auto& step : program.steps) {
+    if (step.what == combine_step::action::push) {
+      stack.push_back(first_slots_[step.rank] + step.index);
+      continue;
+    }
+    const auto right = stack.back();
+    stack.pop_back();
+    const auto left = std::exchange(stack.back(), slots_ + static_cast<std::uint32_t>(stack.size()) - 1);
+    operations_.push_back({stack.back(), left, right});
+    scratch_blocks = std::max(scratch_blocks, stack.size());
+  }
+  invariant(stack.size() == 1, "CP-3: a combine program leaves one value");
+  scratch_.resize(scratch_blocks * block_elements);
+}
+
+void canonical_sum::evaluate(std::span<const float* const> contributions, std::size_t begin, std::size_t end,
+                             float* result, store_kind stores) {
+  invariant(contributions.size() == slots_, "CP-3: every contribution is added once");
+  if (begin >= end) return;
+  if (operations_.empty()) {
+    std::memcpy(result + begin, contributions[0] + begin, (end - begin) * sizeof(float));
+    return;
+  }
+  for (auto at = begin; at < end; at += block_elements) {
+    const auto count = std::min(block_elements, end - at);
+    const auto operand = [&](std::uint32_t number) -> const float* {
+      if (number < slots_) return contributions[number] + at;
+      return scratch_.data() + (number - slots_) * block_elements;
+    };
+    for (std::size_t i = 0; i + 1 < operations_.size(); ++i) {
+      const auto& op = operations_[i];
+      add(scratch_.data() + (op.into - slots_) * block_elements, operand(op.left), operand(op.right), count,
+          store_kind::cached);
+    }
+    const auto& last = operations_.back();
+    add(result + at, operand(last.left), operand(last.right), count, stores);
+  }
+  if (stores == store_kind::streamed) order_streamed_stores();
+}
+
+} // namespace troupe

@@ -1,0 +1,172 @@
+// Failure detector: tells dead, hung and slow apart, from heartbeats and progress.
+//
+// Flow:     heartbeats, path errors, time -> [failure_detector] -> verdicts -> membership
+// Owns:     one lease for each incarnation it watches. A verdict is advice: only a new generation declares
+//           anyone dead.
+// Runs on:  whoever owns it (the director's event loop); `now` is an argument and never goes backwards.
+// Invariants:
+//   FD-1    who beats at least every `lease` (less one heartbeat and one look) is never lease_expired.
+//   FD-2    who falls silent gets exactly one lease_expired, at most lease + tick_interval after its last
+//           heartbeat, and so in less than 2 x detect_after (an observer's stall excepted, FD-4).
+//   FD-3    a path error alone is no verdict: only with `path_grace` of silence after it. A heartbeat
+//           clears it.
+//   FD-4    a stall of the observer expires nobody: each lease is extended once per silence, and counted.
+//   FD-5    hung needs heartbeats that arrive and no step for longer than hang_bound, never below hang_floor.
+//   FD-6    who waits in a collective for another rank is not the one that is hung.
+//   FD-7    a straggler is slower than its peers' median by `straggler_factor` for `straggler_steps` samples.
+//   FD-8    each verdict is given once: per incarnation, per step stuck, per slow spell.
+// Why:      docs/design/0010-failure-detection.md
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+#include "runtime/policy/timeouts.hpp"
+
+namespace troupe {
+
+enum class activity : std::uint8_t {
+  holding,          // between generations, or told to wait: nothing is expected of it
+  loading,          // state or data set: has its own deadline
+  evaluating,       // has its own deadline
+  waiting_for_data, // the rest make up a step and are judged
+  computing,
+  in_collective,
+};
+[[nodiscard]] std::string_view to_string(activity doing);
+
+// What a heartbeat says about the step loop. Durations, not times: clocks of two hosts do not compare.
+struct progress {
+  step_id step_applied{};
+  step_id step_started{}; // the step being computed (1-based); equals step_applied between steps
+  activity doing{activity::holding};
+  duration doing_for{}; // in this activity, when the heartbeat was sent
+  duration step_busy{}; // own time (data, compute, apply) of the last whole step, without waiting for peers
+};
+
+struct verdict {
+  enum class kind : std::uint8_t {
+    lease_expired,   // dead, stopped, or cut off
+    hung,            // this rank holds everybody up
+    collective_hung, // every rank is inside the same collective and none comes out
+    straggler,       // slower than its peers; advice only
+  };
+  kind what{kind::lease_expired};
+  incarnation_id who{};
+  rank_id rank{};
+  step_id step{};        // that it was computing
+  time_point since{};    // last heartbeat, last progress, or first slow sample
+  std::string text{};    // one line: rank, what, since when, the bound
+  bool path_lost{false}; // lease_expired: a path error came first
+};
+[[nodiscard]] std::string_view to_string(verdict::kind what);
+
+struct detector_settings {
+  double straggler_factor{2.0};
+  std::uint32_t straggler_steps{5};
+  duration straggler_excess_min{std::chrono::milliseconds{5}}; // smaller differences are noise
+};
+
+// The lease on one peer. Also used by a worker to watch its director.
+class liveness {
+public:
+  liveness(duration lease, duration path_grace, time_point now);
+  void beat(time_point now);
+  void path_error(time_point now);
+  // The observer did not look for `gap`; true when the lease was extended because of it.
+  bool observer_stalled(time_point now);
+  [[nodiscard]] bool expired(time_point now) const { return now >= deadline_; }
+  [[nodiscard]] bool suspected() const { return suspected_; }
+  [[nodiscard]] time_point last_beat() const { return last_beat_; }
+
+private:
+  duration lease_;
+  duration path_grace_;
+  time_point last_beat_;
+  time_point deadline_;
+  bool suspected_{false};
+  bool extended_{false};
+};
+
+class failure_detector {
+public:
+  explicit failure_detector(const timeouts& limits, const detector_settings& settings = {});
+
+  // Starts a lease. An incarnation is watched once; watching it again gives it its new rank.
+  void watch(incarnation_id who, rank_id rank, time_point now);
+  void forget(incarnation_id who); // it left, or its exit was seen; unknown ones are ignored
+  // A new generation begins: the step may go back and hang clocks start anew. Leases run on.
+  void generation_started(time_point now);
+  // False for one that is unknown or has expired: its heartbeat is stale and counted.
+  bool beat(incarnation_id who, const progress& reported, time_point now);
+  void path_error(incarnation_id who, time_point now); // unknown ones are ignored
+  // Call every tick_interval. Verdicts come in the order in which peers were watched.
+  [[nodiscard]] std::vector<verdict> tick(time_point now);
+
+  [[nodiscard]] bool suspected(incarnation_id who) const; // a path error that no heartbeat has cleared
+  [[nodiscard]] duration hang_bound() const;              // as learned so far
+  [[nodiscard]] std::uint64_t stalls() const { return stalls_; }
+  [[nodiscard]] std::uint64_t leases_extended() const { return leases_extended_; }
+  [[nodiscard]] std::uint64_t stale_beats() const { return stale_beats_; }
+  [[nodiscard]] std::size_t watched() const { return peers_.size(); }
+
+private:
+  struct peer {
+    incarnation_id who{};
+    rank_id rank{};
+    liveness lease;
+    progress last{};
+    time_point advanced_at; // observer's time of the last change of step
+    bool stepped{false};    // has applied a step in this generation
+    bool dead{false};
+    bool hang_told{false};
+    bool straggler_told{false};
+    bool straggler_new{false};
+    std::uint32_t slow_streak{0};
+    time_point slow_since{};
+  };
+
+  [[nodiscard]] peer* find(incarnation_id who);
+  void learn(peer& p, const progress& reported, time_point now);
+  void judge_pace(peer& p, time_point now);
+  [[nodiscard]] duration median_busy_of_others(const peer& p);
+  void check_stall(time_point now);
+  void check_leases(time_point now, std::vector<verdict>& out);
+  void check_hangs(time_point now, std::vector<verdict>& out);
+  [[nodiscard]] bool stuck(const peer& p, time_point now) const;
+  [[nodiscard]] verdict hang_verdict(peer& p, verdict::kind what, time_point now) const;
+
+  timeouts limits_;
+  detector_settings settings_;
+  std::vector<peer> peers_;
+  std::vector<duration> step_times_; // ring of the newest samples
+  std::size_t step_times_next_{0};
+  duration typical_step_{};
+  duration longest_step_{};
+  std::vector<duration> scratch_;
+  std::optional<time_point> last_tick_;
+  std::uint64_t stalls_{0};
+  std::uint64_t leases_extended_{0};
+  std::uint64_t stale_beats_{0};
+};
+
+// A worker's watch over its director: silence for longer than orphan_grace means orphaned.
+class orphan_watch {
+public:
+  orphan_watch(const timeouts& limits, time_point now);
+  void beat(time_point now) { lease_.beat(now); }
+  // Call every tick_interval. A worker that was stopped itself does not blame its director (FD-4).
+  [[nodiscard]] bool orphaned(time_point now);
+
+private:
+  duration stall_gap_;
+  liveness lease_;
+  time_point last_look_;
+};
+
+} // namespace troupe

@@ -1,0 +1,11 @@
+// Limits of the training room, with their units.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::limits {
+
+inline constexpr std::uint32_t accumulate_max = 4096; // global batches a step
+
+} // namespace troupe::limits

@@ -1,0 +1,60 @@
+// Shard pass: computes the logical shards that a rank owns and adds them up along the canonical tree.
+//
+// Flow:     batch, parameters -> model.train_shard -> [shard pass] -> the communicator's contributions
+// Owns:     scratch for the tree's local additions, allocated and touched once, for any number of ranks.
+// Runs on:  the device's executor. No allocation in `compute`; `plan` allocates, once a generation.
+// Fails:    what the model throws passes through; std::logic_error where it left a gradient out.
+// Invariants:
+//   SH-1    every shard of the rank's range is computed exactly once a pass, in increasing order.
+//   SH-2    padding of a contribution is zero, so sums and norms may run over it.
+//   SH-3    each parameter's gradient was declared ready exactly once a shard.
+// Why:      docs/design/0004-step-engine.md
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/buffer_pool.hpp"
+#include "runtime/data/batch.hpp"
+#include "runtime/policy/canonical_plan.hpp"
+#include "runtime/seams/collective.hpp"
+#include "runtime/train/contribution.hpp"
+#include "runtime/train/model.hpp"
+#include "runtime/train/parameter_store.hpp"
+
+namespace troupe {
+
+class shard_pass {
+public:
+  // `store` is frozen and outlives the pass.
+  shard_pass(const parameter_store& store, std::uint32_t shards);
+
+  [[nodiscard]] std::size_t elements() const { return contribution_elements(layout_.part_elements); }
+  [[nodiscard]] shard_interval range() const { return range_; }
+
+  // Takes the rank's place in a new generation; zeroes its contributions (SH-2).
+  void plan(std::uint32_t rank, std::uint32_t world, communicator& into);
+  // One global batch: `from` holds the rank's shards. `number` is the running number of the global batch.
+  void compute(model& kernels, const batch& from, std::uint64_t number, communicator& into);
+
+private:
+  class sink;
+  struct node_plan {
+    shard_interval node;
+    std::vector<local_step> steps;
+  };
+  [[nodiscard]] std::span<float> buffer(std::size_t index, std::span<float> contribution) const;
+  void compute_shard(model& kernels, const batch_view& shard, std::uint64_t number, std::span<float> into);
+
+  const parameter_store& store_;
+  const arena_layout& layout_;
+  std::uint32_t shards_;
+  shard_interval range_;
+  std::vector<node_plan> nodes_;
+  touched_memory scratch_;
+  std::vector<std::uint8_t> ready_; // by parameter: how often declared ready in the current shard
+};
+
+} // namespace troupe

@@ -1,0 +1,267 @@
+#include "runtime/train/step_engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "runtime/base/invariant.hpp"
+#include "runtime/base/limits.hpp"
+#include "runtime/policy/canonical_sum.hpp"
+#include "runtime/train/flat_math.hpp"
+#include "runtime/train/limits.hpp"
+#include "runtime/train/state_digest.hpp"
+
+namespace troupe {
+
+namespace {
+
+error bad(const char* setting, std::uint64_t value, const std::string& accepted) {
+  return {errc::bad_argument,
+          std::string{setting} + " " + std::to_string(value) + ": accepted is " + accepted};
+}
+
+std::string range_text(std::uint64_t most) {
+  return "1 to " + std::to_string(most);
+}
+
+} // namespace
+
+expected<void> validate(const step_settings& s) {
+  if (s.shards == 0 || s.shards > limits::shards_max)
+    return bad("shards", s.shards, range_text(limits::shards_max));
+  if (s.global_batch == 0 || s.global_batch > limits::global_batch_max)
+    return bad("global batch", s.global_batch, range_text(limits::global_batch_max));
+  if (s.global_batch % s.shards != 0)
+    return bad("global batch", s.global_batch,
+               "a multiple of the " + std::to_string(s.shards) + " shards, such as " +
+                   std::to_string((s.global_batch / s.shards + 1) * s.shards));
+  if (s.accumulate == 0 || s.accumulate > limits::accumulate_max)
+    return bad("accumulate", s.accumulate, range_text(limits::accumulate_max));
+  if (!std::isfinite(s.clip_norm) || s.clip_norm < 0)
+    return error{errc::bad_argument,
+                 "clip norm " + std::to_string(s.clip_norm) + ": accepted is a finite number, at least 0"};
+  return validate(s.rate);
+}
+
+step_engine::step_engine(const step_context& context, const step_settings& settings)
+    : context_{context}
+    , settings_{settings}
+    , pass_{context.store, settings.shards}
+    , accumulated_{settings.accumulate > 1 ? context.store.layout().part_elements * sizeof(float) : 0}
+    , alive_{std::make_shared<step_engine*>(this)} {
+  invariant(validate(settings).has_value(), "step engine: its settings are valid");
+}
+
+step_engine::~step_engine() {
+  invariant(idle(), "SE-5: an engine is destroyed while idle");
+}
+
+void step_engine::begin(const step_run& run) {
+  invariant(idle(), "SE-5: a run begins while the engine is idle");
+  invariant(run.reduce != nullptr && run.batches != nullptr, "step engine: a run has all that it works with");
+  invariant(run.first_step <= run.last_step, "SE-1: a run does not go backwards");
+  run_ = run;
+  applied_ = run.first_step;
+  pass_.plan(run.rank, run.world, *run.reduce);
+  context_.box.step_applied.store(applied_.value(), std::memory_order_relaxed);
+  run.batches->set_on_ready([queue = &context_.queue, alive = std::weak_ptr{alive_}] {
+    queue->post([alive] {
+      if (const auto engine = alive.lock()) (*engine)->on_batch_ready();
+    });
+  });
+  step_began_ = context_.clock.now();
+  enqueue();
+}
+
+void step_engine::end() {
+  if (idle()) return;
+  ending_ = true;
+  if (phase_ == phase::starved || phase_ == phase::paused) enqueue();
+}
+
+void step_engine::resume() {
+  if (phase_ == phase::paused) guarded([this] { snapshot(); });
+}
+
+std::string step_engine::state_digest() const {
+  return troupe::state_digest(context_.store.layout(), context_.store.arena(), context_.rule.text(),
+                              text_of(settings_.rate),
+                              {applied_.value(), applied_.value() * samples_per_step()});
+}
+
+// The edge at which exceptions of the model and of hooks become values.
+template <class Work>
+void step_engine::guarded(Work&& work) {
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    fail({errc::actor_failed, thrown.what()});
+  } catch (...) {
+    fail({errc::actor_failed, "something that is not an exception was thrown"});
+  }
+}
+
+void step_engine::enqueue() {
+  phase_ = phase::queued;
+  ++ticket_;
+  context_.queue.post([alive = std::weak_ptr{alive_}, ticket = ticket_] {
+    if (const auto engine = alive.lock()) (*engine)->on_queue(ticket);
+  });
+}
+
+void step_engine::on_queue(std::uint64_t ticket) {
+  if (ticket != ticket_ || phase_ != phase::queued) return;
+  guarded([this] { advance(); });
+}
+
+void step_engine::on_batch_ready() {
+  if (phase_ == phase::starved) guarded([this] { advance(); });
+}
+
+void step_engine::advance() {
+  if (ending_) return finish(run_end::ended);
+  if (applied_ == run_.last_step) return finish(run_end::finished);
+  if (!step_open_) start_step();
+  if (next_batch())
+    compute_and_reduce();
+  else
+    phase_ = phase::starved;
+}
+
+void step_engine::start_step() {
+  const auto computing = applied_.next();
+  context_.box.step_started.store(computing.value(), std::memory_order_relaxed);
+  now_ = {};
+  loss_sum_ = 0;
+  micro_ = 0;
+  step_open_ = true;
+  context_.observer.before_step(computing);
+  lap_began_ = context_.clock.now();
+}
+
+// True once the batch of `batch_number` is held, or none is needed.
+bool step_engine::next_batch() {
+  if (const auto range = pass_.range(); range.count > 0) {
+    auto next = run_.batches->try_next(run_.generation, step_id{batch_number()});
+    if (!next) return false;
+    batch_ = std::move(*next);
+    invariant(batch_.first_shard == range.first && batch_.shard_count == range.count &&
+                  batch_.samples_per_shard == settings_.global_batch / settings_.shards,
+              "SE-1: a batch holds exactly the rank's shards");
+  }
+  now_.data_wait += lap();
+  return true;
+}
+
+void step_engine::compute_and_reduce() {
+  pass_.compute(context_.kernels, batch_, batch_number(), *run_.reduce);
+  drop_batch();
+  now_.compute += lap();
+  phase_ = phase::reducing;
+  run_.reduce->all_reduce([this](expected<std::span<const float>> sum) { on_reduced(std::move(sum)); });
+}
+
+void step_engine::on_reduced(expected<std::span<const float>> sum) {
+  invariant(phase_ == phase::reducing, "SE-3: an all-reduce completes once, in the run that started it");
+  now_.comm_wait += lap();
+  if (sum) return guarded([&] { collect(*sum); });
+  if (sum.failure().code == errc::aborted) return finish(run_end::aborted);
+  fail(sum.failure());
+}
+
+// The sum of one global batch.
+void step_engine::collect(std::span<const float> sum) {
+  const auto tail = read_tail(sum);
+  if (tail.samples != settings_.global_batch || tail.tags != settings_.shards * batch_tag(batch_number()))
+    return fail({errc::internal, "SE-1: the sum of step " + to_string(applied_.next()) + " holds " +
+                                     std::to_string(tail.samples) + " samples, or samples of another step"});
+  loss_sum_ += tail.loss_sum;
+  ++micro_;
+  const auto gradient = sum.first(context_.store.layout().part_elements);
+  if (settings_.accumulate == 1) return apply(gradient);
+  const auto total = accumulated_.as<float>();
+  if (micro_ == 1)
+    std::ranges::copy(gradient, total.begin());
+  else
+    add_into(total, gradient);
+  if (micro_ == settings_.accumulate) return apply(total);
+  enqueue();
+}
+
+void step_engine::apply(std::span<const float> gradient) {
+  const auto& store = context_.store;
+  now_.learning_rate = rate_at(settings_.rate, applied_.value());
+  context_.rule.apply({.parameters = store.parameters(),
+                       .slots = store.arena().subspan(store.layout().part_elements),
+                       .gradient = gradient,
+                       .scale = clipped_scale(gradient),
+                       .rate = now_.learning_rate,
+                       .step = applied_.value()});
+  applied_ = applied_.next();
+  step_open_ = false;
+  context_.box.step_applied.store(applied_.value(), std::memory_order_relaxed);
+  now_.update = lap();
+  now_.step = applied_;
+  now_.samples = samples_per_step();
+  now_.loss = loss_sum_ / static_cast<double>(samples_per_step());
+  now_.non_finite = !std::isfinite(now_.loss) || !std::isfinite(now_.gradient_norm);
+  now_.total = lap_began_ - step_began_;
+  step_began_ = lap_began_;
+  context_.observer.on_step(now_);
+  after_step();
+}
+
+// What turns the sum over samples into the mean, clipped to the norm that the settings allow.
+float step_engine::clipped_scale(std::span<const float> gradient) {
+  const double mean = 1.0 / static_cast<double>(samples_per_step());
+  if (settings_.clip_norm == 0) return static_cast<float>(mean);
+  now_.gradient_norm = std::sqrt(sum_of_squares(gradient)) * mean;
+  const double allowed = double{settings_.clip_norm};
+  return static_cast<float>(now_.gradient_norm > allowed ? mean * (allowed / now_.gradient_norm) : mean);
+}
+
+void step_engine::after_step() {
+  if (!context_.observer.snapshot_due(applied_)) return enqueue();
+  stall_began_ = context_.clock.now();
+  snapshot();
+}
+
+void step_engine::snapshot() {
+  phase_ = phase::paused;
+  if (!context_.observer.try_snapshot(applied_)) return;
+  step_began_ = context_.clock.now();
+  context_.observer.on_snapshot(applied_, step_began_ - stall_began_);
+  enqueue();
+}
+
+void step_engine::finish(run_end how) {
+  leave();
+  context_.observer.on_ended(applied_, how);
+}
+
+void step_engine::fail(const error& cause) {
+  leave();
+  context_.observer.on_failed(applied_, cause);
+}
+
+void step_engine::leave() {
+  invariant(!idle(), "SE-5: a run is answered once");
+  drop_batch();
+  run_.batches->set_on_ready({});
+  phase_ = phase::idle;
+  ending_ = false;
+  step_open_ = false;
+}
+
+void step_engine::drop_batch() {
+  if (batch_.memory) run_.batches->give_back(std::move(batch_));
+}
+
+duration step_engine::lap() {
+  const auto now = context_.clock.now();
+  return now - std::exchange(lap_began_, now);
+}
+
+} // namespace troupe

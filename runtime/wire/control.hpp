@@ -1,0 +1,163 @@
+// Control messages: what the director and the workers of a training job tell each other.
+//
+// Plain values; `encode` and `decode` are the only way to and from bytes (Cap'n Proto, control.capnp).
+// Everything that arrives is bounded and checked here, so that receivers see valid values only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/ids.hpp"
+#include "runtime/base/time.hpp"
+
+namespace troupe::wire {
+
+enum class state_source : unsigned char { keep, peer, checkpoint, fresh };
+enum class checkpoint_outcome : unsigned char { taken, written, failed, rejected };
+
+// --- worker -> director ---------------------------------------------------------------------------------
+
+struct worker_ready {
+  std::uint32_t slot{0};
+  std::int64_t pid{0};
+  std::string device;
+};
+// A sign of life, with the evidence of progress.
+struct heartbeat {
+  generation_id generation;
+  std::uint64_t step_started{0};
+  step_id step_applied;
+  std::uint8_t doing{0}; // policy's `activity`
+  duration doing_for{0}; // in it, when this was sent
+  duration step_busy{0}; // own time of the last whole step
+};
+struct generation_prepared {
+  generation_id generation;
+  step_id step;
+  state_source source{state_source::fresh};
+};
+struct prepare_failed {
+  generation_id generation;
+  error cause;
+};
+struct generation_stopped {
+  generation_id generation;
+  step_id applied;
+  bool holds_state{false};
+};
+struct actor_failed {
+  generation_id generation;
+  std::string actor;
+  std::uint64_t step{0};
+  std::string text;
+  bool healed_locally{false}; // the local supervisor restarted it and no state was lost
+  std::int64_t fault_ns{0};   // when an injected fault struck, 0: unknown
+};
+// The first step applied in a generation, at a time on the host's monotonic clock.
+struct first_step {
+  generation_id generation;
+  step_id step;
+  time_point at;
+};
+struct step_report {
+  generation_id generation;
+  step_id step;
+  std::uint64_t steps_done{0}; // since the generation started
+  double loss{0};              // mean over the global batch
+  duration in_steps{0};        // since the generation started
+  double first_loss{0};        // of the first step of the generation
+  bool non_finite{false};
+};
+struct checkpoint_report {
+  generation_id generation;
+  checkpoint_outcome outcome{checkpoint_outcome::taken};
+  step_id step;
+  std::uint64_t bytes{0};
+  duration stall{0};
+  duration write{0};
+  std::string text;
+};
+// A latency histogram (telemetry's) on its way: non-empty buckets, ascending.
+struct histogram {
+  std::vector<std::uint32_t> indices;
+  std::vector<std::uint64_t> counts;
+  duration max{0};
+};
+struct worker_finished {
+  generation_id generation;
+  step_id step;
+  std::string weights_digest, state_digest;
+  double loss{0};
+  bool evaluated{false};
+  double accuracy{0};
+  histogram step_time, comm_wait, data_wait, stall;
+  double allocations_per_step{-1};
+};
+
+// --- director -> worker ---------------------------------------------------------------------------------
+
+struct member {
+  incarnation_id incarnation;
+  std::vector<std::byte> address;
+  std::uint32_t slot{0};
+};
+struct prepare_generation {
+  generation_id generation;
+  rank_id rank;
+  std::vector<member> members; // in rank order
+  step_id step;
+  state_source source{state_source::fresh};
+  rank_id source_rank;
+  std::string checkpoint;
+  std::string collective;
+  std::string fired_faults; // policy's `fired_faults`, encoded
+};
+struct start_generation {
+  generation_id generation;
+};
+struct end_generation {
+  generation_id generation;
+  std::string cause;
+};
+struct stop_worker {
+  std::string cause;
+};
+struct director_heartbeat {
+  generation_id generation;
+};
+
+// --- worker -> worker -----------------------------------------------------------------------------------
+
+// Asks a replica for its state; the answer is a `state_offer` followed by a bulk transfer numbered with the
+// generation, or a refusal.
+struct state_request {
+  generation_id generation;
+  step_id step;
+};
+struct state_offer {
+  generation_id generation;
+  step_id step;
+  std::uint64_t bytes{0};
+  std::string digest;
+};
+struct state_refused {
+  generation_id generation;
+  std::string text;
+};
+
+using control = std::variant<worker_ready, heartbeat, generation_prepared, prepare_failed, generation_stopped,
+                             actor_failed, first_step, step_report, checkpoint_report, worker_finished,
+                             prepare_generation, start_generation, end_generation, stop_worker,
+                             director_heartbeat, state_request, state_offer, state_refused>;
+
+[[nodiscard]] std::string_view name_of(const control& message);
+[[nodiscard]] std::vector<std::byte> encode(const control& message);
+// `bytes` is 8-byte aligned. errc::corrupt names what is wrong.
+[[nodiscard]] expected<control> decode(std::span<const std::byte> bytes);
+
+} // namespace troupe::wire

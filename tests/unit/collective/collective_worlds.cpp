@@ -1,0 +1,196 @@
+#include "tests/unit/collective/collective_worlds.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/invariant.hpp"
+#include "transports/loopback/collective/loopback_collective.hpp"
+#include "transports/shm/shm_collective.hpp"
+#include "transports/shm/shm_communicator.hpp"
+
+namespace troupe::worlds {
+
+namespace {
+
+using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
+
+// Where threads or forked processes wait until all of them have connected.
+class start_line {
+public:
+  explicit start_line(std::uint32_t count)
+      : count_{count} {
+    void* memory = ::mmap(nullptr, sizeof *ready_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    invariant(memory != MAP_FAILED, "test: a page can be mapped");
+    ready_ = ::new (memory) std::atomic<std::uint32_t>{0};
+  }
+  ~start_line() { ::munmap(ready_, sizeof *ready_); }
+  start_line(const start_line&) = delete;
+  start_line& operator=(const start_line&) = delete;
+  [[nodiscard]] bool wait() {
+    ready_->fetch_add(1);
+    return eventually([this] { return ready_->load() == count_; });
+  }
+
+private:
+  std::uint32_t count_;
+  std::atomic<std::uint32_t>* ready_{nullptr};
+};
+
+int run_rank(const connector& connect, const body& work, std::uint32_t rank, start_line& start) {
+  auto member = connect(rank);
+  if (!member) return not_connected;
+  return start.wait() ? work(**member, rank) : deadline_passed;
+}
+
+std::vector<int> run_threads(std::uint32_t count, const connector& connect, const body& work) {
+  std::vector<int> results(count, -1);
+  start_line start{count};
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < count; ++rank)
+    threads.emplace_back([&, rank] { results[rank] = run_rank(connect, work, rank, start); });
+  for (auto& thread : threads)
+    thread.join();
+  return results;
+}
+
+// A child reports through a pipe: an exit code is too narrow for a line number.
+std::vector<int> run_processes(std::uint32_t count, const connector& connect, const body& work) {
+  struct child {
+    pid_t pid;
+    int report;
+  };
+  std::vector<child> children;
+  start_line start{count};
+  for (std::uint32_t rank = 0; rank < count; ++rank) {
+    int ends[2];
+    invariant(::pipe(ends) == 0, "test: a pipe can be made");
+    const auto pid = ::fork();
+    if (pid == 0) {
+      const int result = run_rank(connect, work, rank, start);
+      const auto written = ::write(ends[1], &result, sizeof result);
+      ::_exit(written == sizeof result ? 0 : 1);
+    }
+    ::close(ends[1]);
+    children.push_back({pid, ends[0]});
+  }
+  std::vector<int> results;
+  for (const auto& [pid, report] : children) {
+    int result = -1; // stays when the child was killed
+    if (::read(report, &result, sizeof result) != sizeof result) result = -1;
+    ::close(report);
+    ::waitpid(pid, nullptr, 0);
+    results.push_back(result);
+  }
+  return results;
+}
+
+class loopback_world final : public world {
+public:
+  [[nodiscard]] std::string name() const override { return "loopback threads"; }
+  [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
+    const auto descriptor = director_.prepare(shape);
+    if (!descriptor) return {not_connected};
+    return run_threads(
+        shape.world,
+        [&](std::uint32_t rank) {
+          return loopback_collective{hall_}.connect(*descriptor, shape, rank_id{rank});
+        },
+        work);
+  }
+
+private:
+  loopback_hall hall_;
+  loopback_collective director_{hall_};
+};
+
+class shm_world final : public world {
+public:
+  shm_world(std::uint32_t cores, bool processes)
+      : cores_{cores}
+      , processes_{processes} {}
+  [[nodiscard]] std::string name() const override {
+    return std::string{"shm "} + (processes_ ? "processes" : "threads") + ", " + std::to_string(cores_) +
+           " cores";
+  }
+  [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
+    const auto descriptor = director_.prepare(shape);
+    if (!descriptor) return {not_connected};
+    const connector connect = [&](std::uint32_t rank) {
+      return shm_collective{{.cores = cores_}}.connect(*descriptor, shape, rank_id{rank});
+    };
+    return processes_ ? run_processes(shape.world, connect, work) : run_threads(shape.world, connect, work);
+  }
+
+private:
+  std::uint32_t cores_;
+  bool processes_;
+  shm_collective director_;
+};
+
+class one_mapping_world final : public world {
+public:
+  explicit one_mapping_world(std::uint32_t cores)
+      : cores_{cores} {}
+  [[nodiscard]] std::string name() const override {
+    return "shm one mapping, " + std::to_string(cores_) + " cores";
+  }
+  [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
+    const auto descriptor = director_.prepare(shape);
+    if (!descriptor) return {not_connected};
+    auto opened = segment::open(*descriptor, shape);
+    if (!opened) return {not_connected};
+    const std::shared_ptr<segment> memory{std::move(*opened)};
+    return run_threads(
+        shape.world,
+        [&](std::uint32_t rank) {
+          return shm_communicator::make(memory, shape, rank_id{rank}, tuning_for(shape.world, cores_));
+        },
+        work);
+  }
+
+private:
+  std::uint32_t cores_;
+  shm_collective director_;
+};
+
+} // namespace
+
+std::unique_ptr<world> loopback_threads() {
+  return std::make_unique<loopback_world>();
+}
+std::unique_ptr<world> shm_threads(std::uint32_t cores) {
+  return std::make_unique<shm_world>(cores, false);
+}
+std::unique_ptr<world> shm_one_mapping(std::uint32_t cores) {
+  return std::make_unique<one_mapping_world>(cores);
+}
+std::unique_ptr<world> shm_processes(std::uint32_t cores) {
+  return std::make_unique<shm_world>(cores, true);
+}
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    ::sched_yield();
+  }
+  return true;
+}
+
+expected<std::span<const float>> reduce(communicator& member) {
+  std::optional<expected<std::span<const float>>> answer;
+  member.all_reduce([&answer](expected<std::span<const float>> sum) { answer.emplace(std::move(sum)); });
+  invariant(answer.has_value(), "test: a blocking all-reduce answers before it returns");
+  return *answer;
+}
+
+} // namespace troupe::worlds

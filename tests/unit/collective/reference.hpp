@@ -1,0 +1,94 @@
+// The canonical sum as plainly as it can be written, and shard values whose sum shows any other order.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "runtime/base/counter_rng.hpp"
+#include "runtime/policy/canonical_plan.hpp"
+#include "runtime/policy/canonical_sum.hpp"
+#include "runtime/seams/collective.hpp"
+
+namespace troupe::reference {
+
+using buffer = std::vector<float>;
+
+// Values of very different size, so that another order of additions gives other bits.
+inline void fill_shard(std::uint64_t step, std::uint32_t shard, std::span<float> into) {
+  const counter_rng random{step, shard};
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const auto words = random.block(i);
+    const auto mantissa = static_cast<float>(words[0] >> 8) * 0x1.0p-23F - 1.0F;
+    into[i] = std::ldexp(mantissa, static_cast<int>(words[1] % 25) - 12);
+  }
+}
+
+inline buffer tree_sum(const std::vector<buffer>& shards, std::uint32_t first, std::uint32_t count) {
+  if (count == 1) return shards[first];
+  std::uint32_t left = 1;
+  while (left * 2 < count)
+    left *= 2;
+  auto sum = tree_sum(shards, first, left);
+  const auto right = tree_sum(shards, first + left, count - left);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    sum[i] = sum[i] + right[i];
+  return sum;
+}
+
+inline std::vector<buffer> shards_at(std::uint64_t step, std::uint32_t shards, std::size_t elements) {
+  std::vector<buffer> values(shards, buffer(elements));
+  for (std::uint32_t shard = 0; shard < shards; ++shard)
+    fill_shard(step, shard, values[shard]);
+  return values;
+}
+
+inline buffer sum_at(std::uint64_t step, std::uint32_t shards, std::size_t elements) {
+  return tree_sum(shards_at(step, shards, elements), 0, shards);
+}
+
+// Does what a step engine does: adds up this rank's shards into its contributions.
+inline void contribute(communicator& member, const collective_shape& shape, std::uint32_t rank,
+                       const std::vector<buffer>& shards) {
+  const auto range = shard_range(shape.shards, shape.world, rank);
+  const auto nodes = owned_nodes(shape.shards, range.first, range.count);
+  std::vector<buffer> scratch(local_buffers(nodes), buffer(shape.elements));
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const auto contribution = member.contribution(index);
+    const auto at = [&](std::uint32_t number) {
+      return number == 0 ? contribution : std::span<float>{scratch[number]};
+    };
+    for (const auto& action : local_sum_steps(nodes[index])) {
+      if (action.what == local_step::action::compute)
+        std::copy(shards[action.shard].begin(), shards[action.shard].end(), at(action.into).begin());
+      else
+        add_into(at(action.into), at(action.from));
+    }
+  }
+}
+
+// The shard values and sums of a few steps, to be used in turn.
+struct steps {
+  std::vector<std::vector<buffer>> shards;
+  std::vector<buffer> sums;
+
+  steps(std::size_t count, const collective_shape& shape) {
+    for (std::size_t step = 0; step < count; ++step) {
+      shards.push_back(shards_at(step, shape.shards, shape.elements));
+      sums.push_back(tree_sum(shards.back(), 0, shape.shards));
+    }
+  }
+  [[nodiscard]] std::size_t count() const { return shards.size(); }
+};
+
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (std::bit_cast<std::uint32_t>(a[i]) != std::bit_cast<std::uint32_t>(b[i])) return false;
+  return true;
+}
+
+} // namespace troupe::reference

@@ -1,0 +1,5 @@
+#pragma once
+
+#include <cstddef>
+
+[[nodiscard]] std::size_t allocations_so_far();

@@ -1,0 +1,148 @@
+#include "transports/shm/shm_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "runtime/base/invariant.hpp"
+#include "transports/shm/limits.hpp"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t line_elements = 64 / sizeof(float);
+
+} // namespace
+
+shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collective_shape& shape,
+                                   rank_id rank, wait_tuning tuning)
+    : memory_{std::move(memory)}
+    , shape_{shape}
+    , rank_{rank.value()}
+    , plan_{shape.shards, shape.world}
+    , meeting_{memory_->header().words, memory_->lines(), rank_, tuning}
+    , stores_{shape.elements * sizeof(float) >= limits::shm_streamed_bytes_min ? store_kind::streamed
+                                                                               : store_kind::cached} {
+  const bool exchanged = memory_->layout().exchanged;
+  for (std::uint32_t number = 0; number < plan_.slots(); ++number) {
+    inputs_[0].push_back(exchanged ? exchange_slot(0, number) : slot(number));
+    inputs_[1].push_back(exchanged ? exchange_slot(1, number) : slot(number));
+  }
+  if (exchanged) private_sum_.resize(shape.elements);
+}
+
+expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<segment> memory,
+                                                               const collective_shape& shape, rank_id rank,
+                                                               wait_tuning tuning) {
+  if (rank.value() >= shape.world)
+    return error{errc::bad_argument,
+                 "rank " + to_string(rank) + " is not in a world of " + std::to_string(shape.world)};
+  auto& claimed = memory->lines()[rank.value()].claimed;
+  if (claimed.exchange(1) != 0)
+    return error{errc::bad_argument, "rank " + to_string(rank) + " of generation " +
+                                         to_string(shape.generation) + " is already connected"};
+  std::unique_ptr<shm_communicator> member{new shm_communicator{std::move(memory), shape, rank, tuning}};
+  if (member->meeting_.aborted()) return member->ended(meeting::outcome::aborted);
+  if (auto touched = member->touch(); !touched) {
+    claimed.store(0);
+    return touched.failure();
+  }
+  return std::unique_ptr<communicator>{std::move(member)};
+}
+
+// Own memory first: ranks that connect together then allocate disjoint pages. The rest is mapped here too,
+// so that no step pays for it.
+expected<void> shm_communicator::touch() const {
+  const auto& layout = memory_->layout();
+  const auto own_bytes = plan_.slots_of(rank_) * layout.stride;
+  const auto own_at = layout.slots_at + plan_.first_slot(rank_) * layout.stride;
+  if (auto touched = memory_->touch(own_at, own_bytes); !touched) return touched;
+  if (shape_.world == 1) return {};
+  const auto [begin, end] = slice_of(rank_);
+  const auto slice_bytes = (end - begin) * sizeof(float);
+  if (layout.exchanged) return memory_->touch(layout.result_at, layout.bytes - layout.result_at);
+  if (auto touched = memory_->touch(layout.result_at + begin * sizeof(float), slice_bytes); !touched)
+    return touched;
+  for (std::uint32_t number = 0; number < plan_.slots(); ++number) {
+    const auto at = layout.slots_at + number * layout.stride + begin * sizeof(float);
+    if (auto touched = memory_->touch(at, slice_bytes); !touched) return touched;
+  }
+  return memory_->touch(layout.result_at, layout.stride);
+}
+
+std::span<float> shm_communicator::contribution(std::size_t index) {
+  invariant(index < plan_.slots_of(rank_), "CP-2: a rank contributes one sum for each node it owns");
+  return {slot(plan_.first_slot(rank_) + static_cast<std::uint32_t>(index)), shape_.elements};
+}
+
+void shm_communicator::all_reduce(all_reduce_done done) {
+  done(sum());
+}
+
+expected<std::span<const float>> shm_communicator::sum() {
+  if (shape_.world == 1) return sum_alone();
+  return memory_->layout().exchanged ? sum_exchanged() : sum_in_slices();
+}
+
+// One member owns the root of the tree: its contribution is the sum.
+expected<std::span<const float>> shm_communicator::sum_alone() {
+  if (meeting_.aborted()) return ended(meeting::outcome::aborted);
+  meeting_.note_arrival();
+  return std::span<const float>{slot(0), shape_.elements};
+}
+
+expected<std::span<const float>> shm_communicator::sum_exchanged() {
+  const auto set = std::exchange(set_, 1 - set_);
+  const auto first = plan_.first_slot(rank_);
+  const auto bytes = plan_.slots_of(rank_) * memory_->layout().stride;
+  if (bytes > 0) std::memcpy(exchange_slot(set, first), slot(first), bytes);
+  if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
+  plan_.evaluate(inputs_[set], 0, shape_.elements, private_sum_.data());
+  return std::span<const float>{private_sum_};
+}
+
+expected<std::span<const float>> shm_communicator::sum_in_slices() {
+  auto* result = memory_->at(memory_->layout().result_at);
+  if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
+  const auto [begin, end] = slice_of(rank_);
+  plan_.evaluate(inputs_[0], begin, end, result, stores_);
+  if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
+  return std::span<const float>{result, shape_.elements};
+}
+
+error shm_communicator::ended(meeting::outcome why) {
+  if (why == meeting::outcome::corrupt) {
+    meeting_.abort();
+    return {errc::internal,
+            "the shared segment of generation " + to_string(shape_.generation) + " was overwritten"};
+  }
+  return {errc::aborted, "generation " + to_string(shape_.generation) + " was ended"};
+}
+
+void shm_communicator::abort() noexcept {
+  meeting_.abort();
+}
+
+std::vector<std::uint64_t> shm_communicator::arrivals() const {
+  return meeting_.arrivals();
+}
+
+float* shm_communicator::slot(std::uint32_t number) const {
+  return memory_->at(memory_->layout().slots_at + number * memory_->layout().stride);
+}
+
+float* shm_communicator::exchange_slot(std::uint32_t set, std::uint32_t number) const {
+  const auto& layout = memory_->layout();
+  return memory_->at(layout.result_at + (set * layout.slots + number) * layout.stride);
+}
+
+shm_communicator::slice shm_communicator::slice_of(std::uint32_t rank) const {
+  const auto lines = (shape_.elements + line_elements - 1) / line_elements;
+  const auto cut = [&](std::size_t position) {
+    return std::min(lines * position / shape_.world * line_elements, shape_.elements);
+  };
+  return {cut(rank), cut(rank + std::size_t{1})};
+}
+
+} // namespace troupe
