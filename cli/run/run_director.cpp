@@ -121,6 +121,7 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
                                       .style = style,
                                       .worker = worker_spec(run),
                                       .job = job,
+                                      .external_slots = settings.external,
                                       .over =
                                           [&run](int code, const std::optional<error>& cause) {
                                             run.exit_code = code;
