@@ -1,7 +1,7 @@
 // Host environment: the real seams of one process, composed once.
 //
-// Owns:     the event loop, the threads, the transport, the collective; everything an `environment` refers
-// to. Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
+// Owns:     the event loop, the threads, the transport, the collective; all that an `environment` refers to.
+// Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
 #pragma once
 
 #include <memory>
