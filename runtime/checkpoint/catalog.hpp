@@ -3,9 +3,9 @@
 // Flow:     storage -> [catalog] -> whoever resumes, `troupe ckpt`
 // Owns:     nothing; every answer is read from storage when it is asked.
 // Runs on:  the storage executor.
-// Fails:    a version that cannot be used is a rejection with its cause, and the next older one is tried; only
-//           a directory that cannot be listed is an error. An intact manifest of another program or of a newer
-//           schema ends the search: going on would silently lose progress or overwrite someone else's work.
+// Fails:    a version that cannot be used is a rejection with its cause, and the next older one is tried;
+//           only a directory that cannot be listed is an error. An intact manifest of another program or of a
+//           newer schema ends the search: going on would lose progress or overwrite someone else's work.
 // Invariants:
 //   CK-4    a version counts only after its manifest, and size and digest of each of its files, were checked.
 #pragma once
