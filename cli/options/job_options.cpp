@@ -87,7 +87,7 @@ constexpr std::array<job_option, 23> table{{
      "a multiple of --shards", number<&js::global_batch>},
     {"--shards", "N", training, "logical shards of the sum; results depend on it, not on workers (8)",
      "1 to 4096", number<&js::shards>},
-    {"--accumulate", "N", training, "pieces in which a shard is computed (1)", "a whole number from 1",
+    {"--accumulate", "N", training, "global batches summed in one step (1)", "a whole number from 1",
      number<&js::accumulate>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},
 

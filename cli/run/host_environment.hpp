@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,7 @@ public:
 private:
   struct found_name;
   [[nodiscard]] expected<std::vector<found_name>> scan() const;
+  [[nodiscard]] static std::set<step_id> whole_steps(const std::vector<found_name>& found);
 
   storage& files_;
   std::string directory_;
