@@ -1,6 +1,6 @@
 // Fashion-MNIST: a multi-layer perceptron, trained by workers that may be killed at any time.
-#include "cli/run/run.hpp"
 #include "examples/fashion_mnist/mlp.hpp"
+#include "troupe/troupe.hpp"
 
 namespace {
 

@@ -41,7 +41,7 @@ MAY_INCLUDE = {
     "cli/options": FOUNDATION + ["runtime/policy"],
 }
 # A `main` puts everything together.
-MAINS = ("cli/", "examples/", "tests/", "bench/")
+MAINS = ("cli/", "examples/", "tests/", "bench/", "troupe/")  # troupe/: the umbrella header
 
 # Third-party headers and the places that may see them.
 LIBRARIES = {
