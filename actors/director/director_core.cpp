@@ -158,8 +158,7 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.who = offer.incarnation;
   slot.address = offer.address;
   slot.condemned.reset();
-  // A child's lease starts with its readiness: until then it may be busy with memory, under its join deadline.
-  if (!slot.child) detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
+  detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
   return {};
 }
 
@@ -181,7 +180,6 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   if (slot.ready) return;
   slot.ready = true;
   slot.device = m.device;
-  detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
 }
