@@ -5,10 +5,10 @@
 // Runs on:  its actor, on the event loop; never blocks (files are asked for through its ports).
 // Fails:    the job ends with one error; every worker is stopped first.
 // Invariants:
-//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in that
-//   order. DI-2    a message is heard only from the incarnation that its slot has now. DI-3    a condemned
-//   process is SIGKILLed before a replacement is started: it cannot come back. DI-4    the job is over only
-//   when every child has been reaped.
+//   DI-1    every loss passes through `lose`, once per process: root cause, then budget, then membership.
+//   DI-2    a message is heard only from the incarnation that its slot has now.
+//   DI-3    a condemned process is SIGKILLed before a replacement is started: it cannot come back.
+//   DI-4    the job is over only when every child has been reaped.
 // Why:      docs/design/0008-membership.md
 #pragma once
 

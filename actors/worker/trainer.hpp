@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/worker/fault_injector.hpp"
+#include "actors/faults/fault_injector.hpp"
 #include "runtime/checkpoint/layout.hpp"
 #include "runtime/checkpoint/snapshot_slots.hpp"
 #include "runtime/data/batch_stream.hpp"

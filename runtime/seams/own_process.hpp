@@ -1,4 +1,4 @@
-// Own-process seam: how a process strikes itself. For fault injection only; product code never ends a process.
+// Own-process seam: how a process strikes itself. For fault injection only: product code never ends one.
 #pragma once
 
 namespace troupe {
