@@ -1,5 +1,7 @@
 #include "actors/graph/worker_process.hpp"
 
+#include <csignal>
+
 #include <caf/all.hpp>
 
 #include "actors/checkpointer/checkpointer_actor.hpp"
@@ -241,7 +243,11 @@ void worker_process::state::finish(int code, const std::string& cause) {
   if (over) return;
   over = true;
   outside.env.clock.cancel(std::exchange(timer, 0));
-  outside.over(code, cause);
+  const auto told = std::make_shared<std::string>(cause);
+  compute->close([this, code, told] { outside.over(code, *told); });
+  timer = outside.env.clock.call_after(limits.shutdown_grace, [this] {
+    outside.env.self.raise_signal(SIGKILL); // the device hangs: nobody waits for it
+  });
 }
 
 } // namespace troupe
