@@ -21,6 +21,17 @@ expected<void> check_settings(const verified_version& version, const resume_sear
   return {};
 }
 
+// The step that was asked for is not there, or not whole.
+error not_resumable(const catalog& versions, const resume_search& what, const error& cause) {
+  std::string there;
+  if (auto listing = versions.list()) {
+    for (const auto& one : listing->versions)
+      if (one.step != what.choice.step) there += to_string(one.step) + ", ";
+  }
+  return {cause.code, "--resume " + to_string(what.choice.step) + ": " + cause.text + "; accepted: " + there +
+                          "auto, none"};
+}
+
 expected<resume_found> newest(const catalog& versions, const resume_search& what) {
   auto search = versions.newest_verified(what.layout);
   if (!search) return search.failure();
@@ -49,7 +60,7 @@ expected<resume_found> find_resume_point(storage& files, const resume_search& wh
   }
   case resume_choice::kind::version: {
     auto wanted = versions.version_at(what.choice.step, what.layout);
-    if (!wanted) return wanted.failure();
+    if (!wanted) return not_resumable(versions, what, wanted.failure());
     if (auto same = check_settings(*wanted, what); !same) return same.failure();
     auto aside = versions.abandon_after(what.choice.step, what.self);
     if (!aside) return aside.failure();

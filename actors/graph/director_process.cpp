@@ -208,6 +208,7 @@ expected<void> director_process::start() {
   auto& s = *state_;
   auto listening = s.outside.door.start([&s](const join_offer& offer) { return s.admit(offer); });
   if (!listening) return listening;
+  s.report->begin(s.outside.door.endpoint());
   caf::anon_send(s.director, start_job{});
   s.tick_again();
   return {};

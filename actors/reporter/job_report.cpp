@@ -44,10 +44,14 @@ job_report::job_report(job_report_settings settings, const clock_seam& clock, te
   summary_.shards = settings_.shards;
   summary_.workers_start = settings_.workers;
   summary_.exit_reason = "interrupted";
+}
+
+void job_report::begin(const std::string& endpoint) {
   events_.record({.kind = event_kind::job_started}, {{"program", settings_.program},
                                                      {"workers", std::uint64_t{settings_.workers}},
                                                      {"seed", settings_.seed},
-                                                     {"shards", std::uint64_t{settings_.shards}}});
+                                                     {"shards", std::uint64_t{settings_.shards}},
+                                                     {"endpoint", endpoint}});
 }
 
 void job_report::on_record(const job_record_variant& what) {
