@@ -61,6 +61,11 @@ struct prefetcher_restarted {
   static constexpr std::string_view wire_name = "troupe.prefetcher_restarted";
   std::string cause;
 };
+// To a worker's fresh life: the newest generation its process was asked to take part in.
+struct worker_restarted {
+  static constexpr std::string_view wire_name = "troupe.worker_restarted";
+  generation_id generation;
+};
 // Ends an actor with this error: its supervisor decides what follows.
 struct fail_now {
   static constexpr std::string_view wire_name = "troupe.fail_now";

@@ -44,9 +44,6 @@ struct director_run {
 
 // A summary is written at the end, which is too late to find out that it cannot be.
 expected<void> check_outputs(const job_settings& settings) {
-  if (settings.device.starts_with("cuda"))
-    return error{errc::bad_argument,
-                 "--device " + settings.device + ": this build drives no CUDA device; accepted: auto, cpu"};
   if (settings.summary.empty()) return {};
   std::error_code ignored;
   const std::filesystem::path path{settings.summary};
@@ -157,6 +154,7 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
                                       .style = style,
                                       .worker = worker_spec(run),
                                       .job = job,
+                                      .external_slots = settings.external,
                                       .over =
                                           [&run](int code, const std::optional<error>& cause) {
                                             run.exit_code = code;

@@ -11,7 +11,8 @@ dataset_source images(const job_settings& settings, const std::string& part) {
   const auto& directory = settings.extra.at("data");
   auto source = idx_source({.name = "fashion_mnist_" + part,
                             .images = directory + "/" + part + "-images-idx3-ubyte.gz",
-                            .labels = directory + "/" + part + "-labels-idx1-ubyte.gz"});
+                            .labels = directory + "/" + part + "-labels-idx1-ubyte.gz",
+                            .scaling = {0.286F, 0.353F}}); // mean and deviation of the training pixels
   source.stage = [directory, read = std::move(source.stage)](storage& files, staging& stage) {
     auto staged = read(files, stage);
     if (staged) return staged;
@@ -30,7 +31,7 @@ int main(int argc, char** argv) {
       .test([](const job_settings& s) { return images(s, "t10k"); })
       .prefetch({.ready_batches = 4})
       .train<examples::mlp>()
-      .optimize(sgd{.momentum = 0.9F}, cosine{.peak = 0.1F, .warmup_steps = 100})
+      .optimize(sgd{.momentum = 0.9F}, cosine{.peak = 0.05F, .warmup_steps = 100})
       .supervise({.restarts_max = 10, .period = std::chrono::seconds{60}});
   return run(graph, argc, argv);
 }
