@@ -13,6 +13,12 @@ expected<void> check_settings(const verified_version& version, const resume_sear
                                          ", another directory, or --resume none"};
   };
   const auto& metadata = version.manifest.metadata;
+  if (what.steps != 0 && version.step.value() > what.steps) {
+    return error{errc::bad_argument, "--steps " + std::to_string(what.steps) + ": " + what.directory +
+                                         " holds step " + to_string(version.step) +
+                                         " already; accepted: at least that many, another directory, or "
+                                         "--resume none"};
+  }
   if (metadata.seed != what.seed) return differs("--seed", metadata.seed, what.seed);
   if (metadata.shards != what.shards) return differs("--shards", metadata.shards, what.shards);
   if (metadata.global_batch != what.global_batch) {

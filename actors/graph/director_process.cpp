@@ -175,6 +175,7 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                           .seed = settings.seed,
                                           .shards = settings.shards,
                                           .global_batch = settings.global_batch,
+                                          .steps = *settings.steps,
                                           .self = env.network.self()},
                                .job = outside.job,
                                .shards = settings.shards,

@@ -160,7 +160,8 @@ void job_report::hear(const record::failure_recovered& r) {
   if (r.number >= failures_.size()) return;
   const auto& what = failures_[r.number].what;
   auto& numbers = summary_.failures[r.number];
-  numbers.recovered_ms = to_ms(r.at - what.fault_at.value_or(what.detected_at));
+  // A worker that healed itself was training again before the director heard of it.
+  numbers.recovered_ms = std::max(0.0, to_ms(r.at - what.fault_at.value_or(what.detected_at)));
   numbers.steps_lost = r.steps_lost;
   numbers.source = r.source;
   events_.record(
