@@ -158,7 +158,6 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.who = offer.incarnation;
   slot.address = offer.address;
   slot.condemned.reset();
-  detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
   return {};
 }
 
@@ -180,6 +179,8 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   if (slot.ready) return;
   slot.ready = true;
   slot.device = m.device;
+  // Not before: a process that starts does long work (it touches its memory) under the join's deadline.
+  detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
 }

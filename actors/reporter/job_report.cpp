@@ -44,10 +44,14 @@ job_report::job_report(job_report_settings settings, const clock_seam& clock, te
   summary_.shards = settings_.shards;
   summary_.workers_start = settings_.workers;
   summary_.exit_reason = "interrupted";
+}
+
+void job_report::begin(const std::string& endpoint) {
   events_.record({.kind = event_kind::job_started}, {{"program", settings_.program},
                                                      {"workers", std::uint64_t{settings_.workers}},
                                                      {"seed", settings_.seed},
-                                                     {"shards", std::uint64_t{settings_.shards}}});
+                                                     {"shards", std::uint64_t{settings_.shards}},
+                                                     {"endpoint", endpoint}});
 }
 
 void job_report::on_record(const job_record_variant& what) {
@@ -156,7 +160,8 @@ void job_report::hear(const record::failure_recovered& r) {
   if (r.number >= failures_.size()) return;
   const auto& what = failures_[r.number].what;
   auto& numbers = summary_.failures[r.number];
-  numbers.recovered_ms = to_ms(r.at - what.fault_at.value_or(what.detected_at));
+  // A worker that healed itself was training again before the director heard of it.
+  numbers.recovered_ms = std::max(0.0, to_ms(r.at - what.fault_at.value_or(what.detected_at)));
   numbers.steps_lost = r.steps_lost;
   numbers.source = r.source;
   events_.record(

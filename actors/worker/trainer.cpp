@@ -157,6 +157,18 @@ void trainer::abort() {
   outside_.compute.queue().post([this] { engine_->end(); });
 }
 
+// A run that is open answers through the loop, so whoever comes back from the device after that is last.
+void trainer::close(std::function<void()> done) {
+  abort();
+  auto after = std::make_shared<std::function<void()>>(std::move(done));
+  outside_.compute.queue().post([this, alive = std::weak_ptr<int>{alive_}, after] {
+    outside_.loop.post([this, alive, after] {
+      if (alive.expired()) return;
+      running_ ? close(std::move(*after)) : (*after)();
+    });
+  });
+}
+
 void trainer::slot_freed() {
   outside_.compute.queue().post([this] { engine_->resume(); });
 }

@@ -90,6 +90,9 @@ public:
   // --- during a run ---
   void abort(); // answered by on_ended or on_failed if a run is open
   void slot_freed();
+  // Aborts, and calls `done` on the loop once nothing of this trainer runs on the device any more. The last
+  // call before destruction.
+  void close(std::function<void()> done);
 
   // --- at its end ---
   using evaluated = std::function<void(expected<evaluation>)>;
