@@ -63,7 +63,9 @@ expected<std::unique_ptr<trainer>> trainer::make(environment& outside, const tra
   return made;
 }
 
-trainer::~trainer() = default;
+trainer::~trainer() {
+  if (engine_ != nullptr) engine_->abandon();
+}
 
 // Posts an answer to the loop; it reaches the listener that is set there, if the trainer still lives.
 template <class Call>
