@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 
@@ -225,6 +226,8 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
+  if (std::exchange(progressing_, m.generation) != m.generation)
+    ports_.record(record::first_step_applied{m.generation, m.step});
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {

@@ -3,9 +3,16 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
 
 namespace troupe {
+namespace {
+
+// Not read by the program itself: the linker carries it into the file.
+[[gnu::section(".note.troupe"), gnu::used]] alignas(4) const program_note note = program_note_expected;
+
+} // namespace
 
 int run(const training_graph& graph, int argc, char** argv) {
   const char* role = std::getenv(role_variable);
