@@ -75,7 +75,7 @@ public:
                    record_message{std::make_shared<const job_record_variant>(std::move(what))});
   }
   void over(const std::optional<error>& cause) override {
-    if (!search_->directory.empty() && !cause) {
+    if (!search_->directory.empty() && journal_is_ours_) {
       outside_.storage_thread.post(
           [&files = outside_.files, search = search_] { (void)remove_journal(files, search->directory); });
     }
@@ -91,6 +91,7 @@ public:
       entry->faults.push_back(to_text(one));
     entry->fired = fired.encode();
     auto after = std::make_shared<std::function<void()>>(std::move(then));
+    journal_is_ours_ = true;
     outside_.storage_thread.post([&files = outside_.files, search = search_, entry, after] {
       if (!search->directory.empty()) (void)write_journal(files, search->directory, *entry);
       if (*after) (*after)();
@@ -108,6 +109,7 @@ private:
   const director_parts parts_;
   shared_search search_;
   caf::actor_addr self_;
+  bool journal_is_ours_{false}; // this job got as far as a generation: no successor of the one before is due
 };
 
 class director_state {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 
@@ -158,7 +159,6 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.who = offer.incarnation;
   slot.address = offer.address;
   slot.condemned.reset();
-  detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
   return {};
 }
 
@@ -180,6 +180,8 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   if (slot.ready) return;
   slot.ready = true;
   slot.device = m.device;
+  // Not before: a process that starts does long work (it touches its memory) under the join's deadline.
+  detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
 }
@@ -225,6 +227,8 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
+  if (std::exchange(progressing_, m.generation) != m.generation)
+    ports_.record(record::first_step_applied{m.generation, m.step});
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {

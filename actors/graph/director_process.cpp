@@ -175,6 +175,7 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                           .seed = settings.seed,
                                           .shards = settings.shards,
                                           .global_batch = settings.global_batch,
+                                          .steps = *settings.steps,
                                           .self = env.network.self()},
                                .job = outside.job,
                                .shards = settings.shards,
@@ -238,6 +239,7 @@ expected<void> director_process::start() {
   auto& s = *state_;
   auto listening = s.outside.door.start([&s](const join_offer& offer) { return s.admit(offer); });
   if (!listening) return listening;
+  s.report->begin(s.outside.door.endpoint());
   s.supervise();
   s.tick_again();
   return {};

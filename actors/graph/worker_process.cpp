@@ -1,5 +1,7 @@
 #include "actors/graph/worker_process.hpp"
 
+#include <csignal>
+
 #include <caf/all.hpp>
 
 #include "actors/checkpointer/checkpointer_actor.hpp"
@@ -69,6 +71,7 @@ struct worker_process::state final : bulk_listener {
   void on_worker_restarted(const std::string& cause);
   void beat();
   void finish(int code, const std::string& cause);
+  void close();
   void hear(incarnation_id from, std::shared_ptr<const wire::control> message);
 
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override {
@@ -212,7 +215,7 @@ void worker_process::state::supervise() {
     }
     over = true;
     outside.env.loop.post([this, here] {
-      if (*here) outside.over(exit_code, exit_cause);
+      if (*here) close();
     });
   });
 }
@@ -276,7 +279,7 @@ void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire
   tell_worker(control_received{from, std::move(message)});
 }
 
-// Stops the children in reverse order; the supervisor's end is the process's.
+// Stops the children in reverse order; the supervisor's end leads to the process's.
 void worker_process::state::finish(int code, const std::string& cause) {
   if (over) return;
   over = true;
@@ -284,6 +287,15 @@ void worker_process::state::finish(int code, const std::string& cause) {
   exit_cause = cause;
   outside.env.clock.cancel(std::exchange(timer, 0));
   caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+}
+
+// No actor is left; the device may still be inside a step.
+void worker_process::state::close() {
+  outside.env.clock.cancel(std::exchange(timer, 0));
+  compute->close([this] { outside.over(exit_code, exit_cause); });
+  timer = outside.env.clock.call_after(limits.shutdown_grace, [this] {
+    outside.env.self.raise_signal(SIGKILL); // the device hangs: nobody waits for it
+  });
 }
 
 } // namespace troupe

@@ -71,12 +71,14 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 23> table{{
+constexpr std::array<job_option, 24> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
     {"--workers-max", "N", workers, "never more than this (as many as shards)", "--workers to --shards",
      number<&js::workers_max>},
+    {"--external", "N", workers, "of --workers, how many are not started here but join with --join (0)",
+     "0 to --workers", number<&js::external>},
     {"--device", "DEVICE", workers, "auto, cpu or cuda:N (auto)", "auto, cpu, cuda:N",
      text_value<&js::device>},
 

@@ -33,7 +33,8 @@ public:
   [[nodiscard]] host_entropy& random() { return random_; }
   [[nodiscard]] host_clock& clock() { return clock_; }
   [[nodiscard]] staging& stage() { return stage_; }
-  // Lets what was posted to the storage thread finish; the loop no longer runs.
+  // Let what was posted to these threads finish; the loop no longer runs.
+  void finish_reading() { reader_.finish(); }
   void finish_storage() { storage_thread_.finish(); }
 
 private:

@@ -9,10 +9,17 @@ using namespace troupe;
 // `part` is "train" or "t10k", as the dataset's files are named.
 dataset_source images(const job_settings& settings, const std::string& part) {
   const auto& directory = settings.extra.at("data");
-  return idx_source({.name = "fashion_mnist_" + part,
-                     .images = directory + "/" + part + "-images-idx3-ubyte.gz",
-                     .labels = directory + "/" + part + "-labels-idx1-ubyte.gz",
-                     .scaling = {0.286F, 0.353F}}); // mean and deviation of the training pixels
+  auto source = idx_source({.name = "fashion_mnist_" + part,
+                            .images = directory + "/" + part + "-images-idx3-ubyte.gz",
+                            .labels = directory + "/" + part + "-labels-idx1-ubyte.gz",
+                            .scaling = {0.286F, 0.353F}}); // mean and deviation of the training pixels
+  source.stage = [directory, read = std::move(source.stage)](storage& files, staging& stage) {
+    auto staged = read(files, stage);
+    if (staged) return staged;
+    return expected<staged_source>{
+        error{staged.failure().code, "--data " + directory + ": " + staged.failure().text}};
+  };
+  return source;
 }
 
 } // namespace

@@ -59,6 +59,9 @@ result check_workers(const job_settings& s) {
   if (s.workers_min > s.workers)
     return refused("--workers-min", std::to_string(s.workers_min),
                    "more than --workers " + std::to_string(s.workers), "1 to " + std::to_string(s.workers));
+  if (s.external > s.workers)
+    return refused("--external", std::to_string(s.external),
+                   "more than --workers " + std::to_string(s.workers), "0 to " + std::to_string(s.workers));
   if (s.workers_max != 0 && (s.workers_max < s.workers || s.workers_max > s.shards))
     return refused("--workers-max", std::to_string(s.workers_max),
                    s.workers_max < s.workers ? "less than --workers " + std::to_string(s.workers)

@@ -35,6 +35,7 @@ struct job_settings {
   std::uint32_t workers{2};
   std::uint32_t workers_min{1};
   std::uint32_t workers_max{0}; // 0: no bound but the number of shards
+  std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
   std::string device{"auto"};
 
   // Length and batch

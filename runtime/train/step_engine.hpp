@@ -93,6 +93,8 @@ public:
   // Stops at the next moment at which no step is in flight: at once while it waits for data or a snapshot
   // slot. To leave a step in flight, abort the communicator too. Ignored while idle.
   void end();
+  // The device's executor runs nothing more (its process ends): forgets a run that is open, unanswered.
+  void abandon();
   // A snapshot slot may have become free. Ignored unless paused for one.
   void resume();
 
