@@ -13,12 +13,29 @@ expected<void> check_settings(const verified_version& version, const resume_sear
                                          ", another directory, or --resume none"};
   };
   const auto& metadata = version.manifest.metadata;
+  if (what.steps != 0 && version.step.value() > what.steps) {
+    return error{errc::bad_argument, "--steps " + std::to_string(what.steps) + ": " + what.directory +
+                                         " holds step " + to_string(version.step) +
+                                         " already; accepted: at least that many, another directory, or "
+                                         "--resume none"};
+  }
   if (metadata.seed != what.seed) return differs("--seed", metadata.seed, what.seed);
   if (metadata.shards != what.shards) return differs("--shards", metadata.shards, what.shards);
   if (metadata.global_batch != what.global_batch) {
     return differs("--global-batch", metadata.global_batch, what.global_batch);
   }
   return {};
+}
+
+// The step that was asked for is not there, or not whole.
+error not_resumable(const catalog& versions, const resume_search& what, const error& cause) {
+  std::string there;
+  if (auto listing = versions.list()) {
+    for (const auto& one : listing->versions)
+      if (one.step != what.choice.step) there += to_string(one.step) + ", ";
+  }
+  return {cause.code, "--resume " + to_string(what.choice.step) + ": " + cause.text + "; accepted: " + there +
+                          "auto, none"};
 }
 
 expected<resume_found> newest(const catalog& versions, const resume_search& what) {
@@ -49,7 +66,7 @@ expected<resume_found> find_resume_point(storage& files, const resume_search& wh
   }
   case resume_choice::kind::version: {
     auto wanted = versions.version_at(what.choice.step, what.layout);
-    if (!wanted) return wanted.failure();
+    if (!wanted) return not_resumable(versions, what, wanted.failure());
     if (auto same = check_settings(*wanted, what); !same) return same.failure();
     auto aside = versions.abandon_after(what.choice.step, what.self);
     if (!aside) return aside.failure();

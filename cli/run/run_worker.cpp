@@ -1,6 +1,7 @@
 #include "cli/run/run_roles.hpp"
 
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -86,6 +87,7 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
     begin(run, graph, *joined);
   });
   run.host->loop().run();
+  run.host->finish_reading();
   run.host->finish_storage();
   run.work.reset();
   return run.exit_code;
@@ -94,6 +96,8 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
 } // namespace
 
 int run_worker(const training_graph& graph) {
+  // A terminal's Ctrl-C goes to all its processes; how the job ends is the director's decision.
+  std::signal(SIGINT, SIG_IGN);
   worker_run run{.launched = true};
   auto host = host_environment::open(log_level::warning);
   if (!host) return say_error(graph, host.failure());

@@ -46,7 +46,18 @@ void quieten() {
   if (std::getenv("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
 }
 
+// Before 1.16 the second protocols are an experiment: their rendezvous aborts the process when a peer dies.
+bool second_protocols_abort() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return major == 1 && minor < 16;
+}
+
 ucs_status_t configure(ucp_config_t* config, const ucx_settings& settings) {
+  if (second_protocols_abort())
+    if (const auto status = ucp_config_modify(config, "PROTO_ENABLE", "n"); status != UCS_OK) return status;
   for (const auto& [name, value] : fixed_options)
     if (const auto status = ucp_config_modify(config, name, value); status != UCS_OK) return status;
   if (!settings.transports.empty())
