@@ -2,9 +2,9 @@
 //
 //   actors_bench [ROUNDS]
 //
-// For each: a local round trip and a one-way message (nanoseconds, median of five runs), how long an actor sleeps
-// on after a message from another thread (microseconds, p50 and p99 of 200, after 2 ms of quiet), and the processor
-// time that one idle second costs.
+// For each: a local round trip and a one-way message (nanoseconds, median of five runs), how long an actor
+// sleeps on after a message from another thread (us, p50 and p99 of 200, after 2 ms of quiet), and the
+// processor time that one idle second costs.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -94,8 +94,7 @@ expected<void> lock_directory(director_run& run, const job_settings& settings) {
   run.guard = std::move(*guard);
   const auto limit = timeouts::derive(settings.detect_after).orphan_grace * 2 + std::chrono::seconds{2};
   std::optional<expected<void>> answer;
-  run.guard->lock_within(env.clock, limit,
-                         [&answer](expected<void> locked) { answer = std::move(locked); });
+  run.guard->lock_within(env.clock, limit, [&answer](expected<void> locked) { answer = std::move(locked); });
   if (!answer)
     run.people->write("waiting up to " + format_duration(limit) + " for the processes of an earlier job in " +
                       settings.checkpoint_dir + "\n");
@@ -171,8 +170,7 @@ void tell_result(director_run& run, const training_graph& graph, const job_setti
   const auto summary = run.job->summary();
   if (!settings.summary.empty()) {
     auto written = write_summary(run.host->env().files, settings.summary, summary);
-    if (!written)
-      run.people->write(graph.identity().name + ": --summary " + written.failure().text + "\n");
+    if (!written) run.people->write(graph.identity().name + ": --summary " + written.failure().text + "\n");
   }
   if (run.cause) {
     run.people->write(graph.identity().name + ": " + run.cause->text + "\n");
