@@ -109,7 +109,8 @@ void director_core::act(const action::start_generation& action) {
 void director_core::act(const action::finish_job& action) {
   end_cause_ = action.cause;
   if (!end_cause_) check_replicas();
-  record::job_finished done{end_cause_, {}, members_.generation(), members_.joined(), restarts_};
+  record::job_finished done{end_cause_, {}, members_.generation(), members_.joined(), restarts_,
+                            step_id{newest_step()}};
   if (!end_cause_) {
     for (const auto& member : members_.plan().members) {
       if (slots_[member.slot].finished) done.workers.push_back(*slots_[member.slot].finished);
