@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 
@@ -227,6 +228,8 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
+  if (std::exchange(progressing_, m.generation) != m.generation)
+    ports_.record(record::first_step_applied{m.generation, m.step});
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {
@@ -413,45 +416,11 @@ std::string director_core::source_of(std::uint32_t slot) const {
   return "none";
 }
 
-// --- injected faults ------------------------------------------------------------------------------------
-
-std::optional<std::size_t> director_core::note_fault(std::uint32_t index) {
-  auto& slot = slots_[index];
-  if (slot.box == nullptr) return std::nullopt;
-  const auto fault = slot.box->fault_index.load();
-  const auto when = static_cast<std::uint64_t>(slot.box->fault_ns.load());
-  if (fault == 0 || fault > settings_.faults.size() || when == slot.fault_seen) return std::nullopt;
-  slot.fault_seen = when;
-  fired_.mark(fault - 1, rank_of(index));
-  return fault - 1;
-}
-
-// `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.
-void director_core::strike_all_but(std::uint32_t index, std::size_t fault) {
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    if (i == index || slots_[i].pid == 0 || !slots_[i].child) continue;
-    note_fault(i);
-    if (fired_.on(fault, rank_of(i)) < fired_.on(fault, rank_of(index))) fired_.mark(fault, rank_of(i));
-    slots_[i].struck_at = ports_.now();
-    ports_.signal(slots_[i].pid, SIGKILL);
-  }
-}
-
 rank_id director_core::rank_of(std::uint32_t slot) const {
   for (std::uint32_t rank = 0; rank < members_.plan().members.size(); ++rank) {
     if (members_.plan().members[rank].slot == slot) return rank_id{rank};
   }
   return rank_id{slot};
-}
-
-void director_core::continue_stopped(std::uint32_t index) {
-  auto& slot = slots_[index];
-  if (slot.box == nullptr || slot.pid == 0 || slot.condemned) return;
-  const auto length = duration{slot.box->fault_for_ns.load()};
-  const auto struck = slot.box->fault_ns.load();
-  if (length.count() == 0 || struck == 0 || ports_.now() < time_from_ns(struck) + length) return;
-  note_fault(index);
-  ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
 }
 
 // --- time and the end -----------------------------------------------------------------------------------

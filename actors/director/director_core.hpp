@@ -5,10 +5,10 @@
 // Runs on:  its actor, on the event loop; never blocks (files are asked for through its ports).
 // Fails:    the job ends with one error; every worker is stopped first.
 // Invariants:
-//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in that
-//   order. DI-2    a message is heard only from the incarnation that its slot has now. DI-3    a condemned
-//   process is SIGKILLed before a replacement is started: it cannot come back. DI-4    the job is over only
-//   when every child has been reaped.
+//   DI-1    every loss passes through `lose`, once per process: root cause, then budget, then membership.
+//   DI-2    a message is heard only from the incarnation that its slot has now.
+//   DI-3    a condemned process is SIGKILLed before a replacement is started: it cannot come back.
+//   DI-4    the job is over only when every child has been reaped.
 // Why:      docs/design/0008-membership.md
 #pragma once
 
@@ -155,6 +155,7 @@ private:
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};
+  generation_id progressing_; // the newest generation that has applied a step
   time_point last_beat_;
   bool stopping_{false};
   bool over_{false};

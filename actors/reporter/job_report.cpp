@@ -15,6 +15,11 @@ void merge(latency_histogram& into, const wire::histogram& from) {
   (void)into.add(buckets, from.max); // a histogram that cannot be one is left out
 }
 
+// A negative number was not counted.
+void keep_most(std::optional<double>& most, double counted) {
+  if (counted >= 0 && counted >= most.value_or(0)) most = counted;
+}
+
 std::string_view name_of(wire::state_source source) {
   switch (source) {
   case wire::state_source::keep:
@@ -95,6 +100,10 @@ void job_report::hear(const record::generation_started& r) {
   in_steps_now_ = duration{0};
   events_.record({.kind = event_kind::generation_started, .generation = r.generation, .step = r.step},
                  {{"world", std::uint64_t{r.world}}});
+}
+
+void job_report::hear(const record::first_step_applied& r) {
+  events_.record({.kind = event_kind::first_step_applied, .generation = r.generation, .step = r.step});
 }
 
 void job_report::hear(const record::generation_ended& r) {
@@ -255,6 +264,9 @@ void job_report::hear(const record::job_finished& r) {
     summary_.weights_digest = worker.weights_digest;
     summary_.state_digest = worker.state_digest;
     if (worker.evaluated) summary_.accuracy = worker.accuracy;
+    keep_most(summary_.allocations_per_step, worker.allocations_per_step);
+    keep_most(summary_.control_allocations_per_s, worker.control_allocations_per_s);
+    keep_most(summary_.page_faults_per_step, worker.page_faults_per_step);
     newest_step_ = worker.step.value();
   }
   if (!r.workers.empty()) { // rank 0 speaks for the steps: all ranks march together

@@ -50,6 +50,7 @@ private:
   void hear(const job_record::resume_found& r);
   void hear(const job_record::checkpoint_rejected& r);
   void hear(const job_record::generation_started& r);
+  void hear(const job_record::first_step_applied& r);
   void hear(const job_record::generation_ended& r);
   void hear(const job_record::collective_aborted& r);
   void hear(const job_record::state_sent& r);

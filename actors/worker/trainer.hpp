@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/worker/fault_injector.hpp"
+#include "actors/faults/fault_injector.hpp"
 #include "runtime/checkpoint/layout.hpp"
 #include "runtime/checkpoint/snapshot_slots.hpp"
 #include "runtime/data/batch_stream.hpp"
@@ -127,6 +127,7 @@ private:
   template <class Call>
   void answer(Call call);
   void doing(activity what);
+  void count_steady_state();
 
   environment& outside_;
   const trainer_settings settings_;
@@ -155,6 +156,13 @@ private:
   bool first_of_run_{false};
   lease pending_snapshot_;
   latency_histogram step_time_, comm_wait_, data_wait_, stall_;
+  // What the process used at one moment of the run; `step` counts within the run, 0: not taken.
+  struct usage {
+    std::uint64_t step{0};
+    time_point at;
+    process_counters counted;
+  };
+  usage warm_, last_;
 
   // Written on the device, read anywhere.
   mutable std::mutex statistics_mutex_;

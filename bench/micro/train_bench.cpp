@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -122,10 +123,7 @@ std::shared_ptr<const dataset> load(const options& what, const std::string& part
                            .labels = what.data + "/" + part + "-labels-idx1-ubyte.gz",
                            .classes = 10,
                            .scaling = what.normalise ? pixel_scaling{0.286F, 0.353F} : pixel_scaling{}});
-  if (!loaded) {
-    std::fprintf(stderr, "%s\n", loaded.failure().text.c_str());
-    std::exit(5);
-  }
+  if (!loaded) throw std::runtime_error{loaded.failure().text};
   return loaded.value();
 }
 
@@ -263,6 +261,12 @@ int main(int argc, char** argv) {
   app.add_flag("--normalise", what.normalise);
   app.add_option("--data", what.data);
   CLI11_PARSE(app, argc, argv);
-  train(what);
-  bare_loop(what);
+  try {
+    train(what);
+    bare_loop(what);
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "train_bench: %s\n", problem.what());
+    return 5;
+  }
+  return 0;
 }

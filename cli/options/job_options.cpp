@@ -89,8 +89,8 @@ constexpr std::array<job_option, 24> table{{
      "a multiple of --shards", number<&js::global_batch>},
     {"--shards", "N", training, "logical shards of the sum; results depend on it, not on workers (8)",
      "1 to 4096", number<&js::shards>},
-    {"--accumulate", "N", training, "global batches summed into one optimizer step (1)",
-     "a whole number from 1", number<&js::accumulate>},
+    {"--accumulate", "N", training, "global batches summed in one step (1)", "a whole number from 1",
+     number<&js::accumulate>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},
 
     {"--checkpoint-dir", "DIR", checkpoints, "where checkpoints go (none are taken)", any_path,

@@ -1,12 +1,12 @@
 // Host environment: the real seams of one process, composed once.
 //
-// Owns:     the event loop, the threads, the transport, the collective; everything an `environment` refers
-// to. Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
+// Owns:     the event loop, the threads, the transport, the collective; all that an `environment` refers to.
+// Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
 #pragma once
 
 #include <memory>
 
-#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"

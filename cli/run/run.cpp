@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
 
 namespace troupe {
@@ -25,6 +26,9 @@ expected<void> check_supported(const job_settings& settings) {
   }
   return {};
 }
+
+// Not read by the program itself: the linker carries it into the file.
+[[gnu::section(".note.troupe"), gnu::used]] alignas(4) const program_note note = program_note_expected;
 
 } // namespace
 

@@ -1,6 +1,6 @@
 // Fashion-MNIST: a multi-layer perceptron, trained by workers that may be killed at any time.
-#include "cli/run/run.hpp"
 #include "examples/fashion_mnist/mlp.hpp"
+#include "troupe/troupe.hpp"
 
 namespace {
 
@@ -25,7 +25,8 @@ dataset_source images(const job_settings& settings, const std::string& part) {
 } // namespace
 
 int main(int argc, char** argv) {
-  training_graph graph{{.name = "fashion_mnist", .summary = "Trains a perceptron 784-256-10 on Fashion-MNIST."}};
+  training_graph graph{
+      {.name = "fashion_mnist", .summary = "Trains a perceptron 784-256-10 on Fashion-MNIST."}};
   graph.option({"data", "DIR", "directory of the four IDX files", "/usr/share/datasets/fashion-mnist"})
       .dataset([](const job_settings& s) { return images(s, "train"); })
       .test([](const job_settings& s) { return images(s, "t10k"); })

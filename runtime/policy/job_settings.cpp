@@ -74,7 +74,7 @@ result check_workers(const job_settings& s) {
 result check_batch(const job_settings& s) {
   if (const auto r = in_range("--global-batch", s.global_batch, 1, limits::global_batch_max); !r) return r;
   if (const auto r = in_range("--accumulate", s.accumulate, 1, limits::global_batch_max); !r) return r;
-  const std::uint64_t unit = std::uint64_t{s.shards} * s.accumulate;
+  const std::uint64_t unit = s.shards;
   if (s.global_batch % unit == 0) return {};
   const std::uint64_t below = s.global_batch / unit * unit;
   const std::uint64_t above = below + unit;
@@ -83,7 +83,6 @@ result check_batch(const job_settings& s) {
   if (above_fits) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
   return refused("--global-batch", std::to_string(s.global_batch),
                  "not divisible into " + std::to_string(s.shards) + " shards" +
-                     (s.accumulate == 1 ? "" : " of " + std::to_string(s.accumulate) + " pieces each") +
                      (nearest.empty() ? "" : "; nearest: " + nearest),
                  "multiples of " + std::to_string(unit));
 }

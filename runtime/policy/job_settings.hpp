@@ -43,7 +43,7 @@ struct job_settings {
   std::optional<std::uint64_t> epochs{}; // neither: one epoch
   std::uint32_t global_batch{128};
   std::uint32_t shards{8};
-  std::uint32_t accumulate{1}; // global batches whose gradients are summed into one optimizer step
+  std::uint32_t accumulate{1}; // global batches whose gradients are summed in one step
   std::uint64_t seed{1};
 
   // Checkpoints

@@ -5,40 +5,48 @@
 #include "runtime/policy/canonical_sum.hpp"
 
 namespace troupe {
+namespace {
 
-class sim_communicator;
+constexpr auto delay_min = std::chrono::microseconds{5};
+constexpr auto delay_max = std::chrono::microseconds{400};
+constexpr std::size_t alignment_elements = 16; // 64 bytes
 
-class sim_meeting {
+error ended() {
+  return {errc::aborted, "the generation ended"};
+}
+
+} // namespace
+
+class sim_meeting : public std::enable_shared_from_this<sim_meeting> {
 public:
-  sim_meeting(sim_world& world, const collective_shape& shape)
-      : world_{world}
+  sim_meeting(sim_collective_hub& hub, const collective_shape& shape)
+      : hub_{hub}
       , shape_{shape}
       , sum_{shape.shards, shape.world}
       , result_(shape.elements)
-      , arrived_(shape.world) {
+      , arrived_(shape.world)
+      , arrivals_(shape.world) {
     for (std::uint32_t i = 0; i < sum_.slots(); ++i)
-      slots_.emplace_back((shape.elements + 15) / 16 * 16 + 16);
+      slots_.emplace_back(shape.elements + alignment_elements);
   }
 
   [[nodiscard]] const collective_shape& shape() const { return shape_; }
+  [[nodiscard]] const std::vector<std::uint64_t>& arrivals() const { return arrivals_; }
   [[nodiscard]] std::span<float> slot(std::uint32_t rank, std::size_t index) {
     auto& memory = slots_[sum_.first_slot(rank) + index];
-    auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    const auto skip = ((address + 63) / 64 * 64 - address) / sizeof(float); // 64-byte aligned
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    const auto skip = ((address + 63) / 64 * 64 - address) / sizeof(float);
     return {memory.data() + skip, shape_.elements};
   }
 
-  struct waiter {
-    sim_process* process{nullptr};
-    std::int64_t pid{0};
-    all_reduce_done done;
-  };
-
-  void arrive(std::uint32_t rank, waiter who) {
-    if (aborted_) return complete(std::move(who), error{errc::aborted, "the generation ended"});
-    arrived_[rank] = std::make_unique<waiter>(std::move(who));
+  void arrive(std::uint32_t rank, sim_process& who, all_reduce_done done) {
+    ++arrivals_[rank];
+    if (aborted_) return complete({&who, std::move(done)}, 0);
+    arrived_[rank] = std::make_unique<waiter>(waiter{&who, std::move(done)});
+    std::vector<std::int64_t> pids;
     for (const auto& one : arrived_) {
       if (one == nullptr) return;
+      pids.push_back(one->process->pid());
     }
     std::vector<const float*> contributions;
     for (std::uint32_t r = 0; r < shape_.world; ++r) {
@@ -46,78 +54,103 @@ public:
         contributions.push_back(slot(r, i).data());
     }
     sum_.evaluate(contributions, 0, shape_.elements, result_.data());
-    for (auto& one : arrived_)
-      complete(std::move(*one), std::span<const float>{result_});
-    for (auto& one : arrived_)
-      one.reset();
+    const auto number = ++hub_.sums_;
+    if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids);
+    finish(number);
   }
 
   void abort() {
+    if (aborted_) return;
     aborted_ = true;
+    finish(0);
+  }
+
+private:
+  struct waiter {
+    sim_process* process{nullptr}; // the world keeps ended ones
+    all_reduce_done done;
+  };
+
+  void finish(std::uint64_t number) {
     for (auto& one : arrived_) {
-      if (one != nullptr) complete(std::move(*one), error{errc::aborted, "the generation ended"});
+      if (one != nullptr) complete(std::move(*one), number);
       one.reset();
     }
   }
 
-private:
-  void complete(waiter who, expected<std::span<const float>> result) {
-    if (world_.find(who.pid) != who.process) return; // died while it waited
-    const auto delay = world_.draw_between(std::chrono::microseconds{5}, std::chrono::microseconds{60});
-    auto held = std::make_shared<std::pair<all_reduce_done, expected<std::span<const float>>>>(
-        std::move(who.done), std::move(result));
-    world_.schedule(delay, who.process, [process = who.process, held] {
-      process->device_queue.post([held] { held->first(held->second); });
-    });
+  // `number` 0: aborted.
+  void complete(waiter who, std::uint64_t number) {
+    if (!who.process->alive()) return; // died while it waited
+    auto held = std::make_shared<all_reduce_done>(std::move(who.done));
+    auto& queue = who.process->device_queue;
+    hub_.world_.schedule(hub_.world_.draw_between(delay_min, delay_max), &queue,
+                         [self = shared_from_this(), process = who.process, held, number] {
+                           self->hand_over(*process, *held, number);
+                         });
   }
 
-  sim_world& world_;
+  void hand_over(sim_process& process, all_reduce_done& done, std::uint64_t number) {
+    const bool lost = number != 0 && aborted_ && hub_.world_.draw(2) == 0; // CO-2
+    if (number == 0 || lost) return done(ended());
+    done(std::span<const float>{result_});
+    if (hub_.observer_ != nullptr) hub_.observer_->on_taken(number, process.pid());
+  }
+
+  sim_collective_hub& hub_;
   collective_shape shape_;
   canonical_sum sum_;
   std::vector<std::vector<float>> slots_;
   std::vector<float> result_;
   std::vector<std::unique_ptr<waiter>> arrived_;
+  std::vector<std::uint64_t> arrivals_;
   bool aborted_{false};
 };
+
+namespace {
 
 class sim_communicator final : public communicator {
 public:
   sim_communicator(std::shared_ptr<sim_meeting> meeting, sim_process& owner, std::uint32_t rank)
       : meeting_{std::move(meeting)}
       , owner_{owner}
-      , pid_{owner.pid()}
       , rank_{rank} {}
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return meeting_->slot(rank_, index);
   }
   void all_reduce(all_reduce_done done) override {
-    meeting_->arrive(rank_, {&owner_, pid_, std::move(done)});
+    if (owner_.alive()) meeting_->arrive(rank_, owner_, std::move(done)); // SW-3
   }
-  void abort() noexcept override { meeting_->abort(); }
+  void abort() noexcept override {
+    if (owner_.alive()) meeting_->abort();
+  }
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return meeting_->arrivals(); }
 
 private:
   std::shared_ptr<sim_meeting> meeting_;
   sim_process& owner_;
-  std::int64_t pid_;
   std::uint32_t rank_;
 };
+
+} // namespace
 
 class sim_collective final : public collective {
 public:
   sim_collective(sim_collective_hub& hub, sim_process& owner)
       : hub_{hub}
       , owner_{owner} {}
+  ~sim_collective() override { hub_.meetings_.erase(current_); }
 
   expected<std::string> prepare(const collective_shape& shape) override {
-    auto name = "sim:" + std::to_string(hub_.next_++);
-    hub_.meetings_[name] = std::make_shared<sim_meeting>(hub_.world_, shape);
-    return name;
+    hub_.meetings_.erase(current_);
+    current_ = "sim:" + std::to_string(hub_.next_++);
+    hub_.meetings_[current_] = std::make_shared<sim_meeting>(hub_, shape);
+    return current_;
   }
   expected<std::unique_ptr<communicator>> connect(const std::string& descriptor,
                                                   const collective_shape& shape, rank_id rank) override {
     const auto found = hub_.meetings_.find(descriptor);
     if (found == hub_.meetings_.end())
-      return error{errc::bad_argument, descriptor + ": no such meeting place"};
+      return error{errc::aborted, descriptor + ": the meeting place is gone"};
     const auto& there = found->second->shape();
     if (there.generation != shape.generation || there.world != shape.world || there.shards != shape.shards ||
         there.elements != shape.elements || rank.value() >= shape.world) {
@@ -130,6 +163,7 @@ public:
 private:
   sim_collective_hub& hub_;
   sim_process& owner_;
+  std::string current_;
 };
 
 std::unique_ptr<collective> sim_collective_hub::make_collective(sim_process& owner) {

@@ -1,9 +1,14 @@
 // Simulated collective: all communicators of all simulated processes, summed canonically, finished after a
-// delay drawn from the seed. A dead member never arrives: only `abort` ends the wait, as on real memory.
+// delay drawn from the seed.
+//
+// A dead member never arrives: only `abort` ends the wait, as on real memory. An abort that meets a sum which
+// is complete but not yet taken leaves each rank with either answer, as the seam allows (CO-2): the seed
+// decides.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "runtime/seams/collective.hpp"
@@ -13,18 +18,33 @@ namespace troupe {
 
 class sim_meeting;
 
+// For checkers: what was summed, and who took it.
+class sim_collective_observer {
+public:
+  virtual ~sim_collective_observer() = default;
+  // All ranks have arrived; `pids` by rank. `sum` numbers the sums of the world from 1.
+  virtual void on_sum(std::uint64_t sum, const collective_shape& shape,
+                      std::span<const std::int64_t> pids) = 0;
+  // The process's `done` was called with that sum, and has returned.
+  virtual void on_taken(std::uint64_t sum, std::int64_t pid) = 0;
+};
+
 // The place where collectives of all simulated processes meet.
 class sim_collective_hub {
 public:
   explicit sim_collective_hub(sim_world& world)
       : world_{world} {}
   [[nodiscard]] std::unique_ptr<collective> make_collective(sim_process& owner);
+  void set_observer(sim_collective_observer* observer) { observer_ = observer; } // not owned; may be null
 
 private:
   friend class sim_collective;
+  friend class sim_meeting;
   sim_world& world_;
+  sim_collective_observer* observer_{nullptr};
   std::map<std::string, std::shared_ptr<sim_meeting>> meetings_;
   std::uint64_t next_{1};
+  std::uint64_t sums_{0};
 };
 
 } // namespace troupe

@@ -1,12 +1,16 @@
 // Simulated network: transports and rendezvous of all simulated processes, with delays drawn from the seed.
 //
 // Order is kept per pair of processes; between pairs the seed decides. A dead process is noticed by its
-// peers after a delay, as a lost path. Every payload is copied: bytes cross, as on a wire.
+// peers after a delay, as a lost path; a paused one never is. Every payload is copied: bytes cross, as on a
+// wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between.
+//
+// Invariants: those of the transport seam (TR-1 .. TR-4), and
+//   SN-1    a process that has ended sends nothing more, also not from the task or destructor that ends it.
+//   SN-2    a join is answered exactly once: by the server, or by its deadline.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "runtime/seams/rendezvous.hpp"
@@ -20,10 +24,13 @@ struct sim_network_settings {
   duration delay_max{std::chrono::microseconds{250}};
   duration loss_notice_min{std::chrono::milliseconds{4}};
   duration loss_notice_max{std::chrono::milliseconds{40}};
+  duration bulk_latency_max{std::chrono::milliseconds{2}}; // beside the time that the bytes take
   double bulk_bytes_per_s{1.5e9};
+  std::size_t in_flight_bytes_max{std::size_t{1} << 22}; // of one pair; above: errc::no_credit
 };
 
 class sim_transport;
+class sim_rendezvous_server;
 
 class sim_network {
 public:
@@ -32,7 +39,9 @@ public:
       , settings_{settings} {}
 
   [[nodiscard]] std::unique_ptr<transport> make_transport(sim_process& owner, incarnation_id self);
-  [[nodiscard]] std::unique_ptr<rendezvous_server> make_server(sim_process& owner, std::string endpoint);
+  // An endpoint of port 0 gets a free port, as a socket would.
+  [[nodiscard]] std::unique_ptr<rendezvous_server> make_server(sim_process& owner,
+                                                               std::string endpoint = "sim:0");
   [[nodiscard]] std::unique_ptr<rendezvous_client> make_client(sim_process& owner);
 
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
@@ -42,17 +51,23 @@ private:
   friend class sim_rendezvous_server;
   friend class sim_rendezvous_client;
 
-  // Delivers `work` in the loop of the process that owns `to`, in the order of the pair.
-  void deliver(incarnation_id from, incarnation_id to, duration extra, task work);
-  [[nodiscard]] sim_transport* find(incarnation_id who);
+  struct end_point {
+    sim_transport* transport{nullptr};
+    sim_process* owner{nullptr}; // the world keeps ended ones
+  };
+
+  // Runs `work` in the loop of the process that owns `to`, in the order of the pair.
+  void deliver(incarnation_id from, incarnation_id to, task work);
+  [[nodiscard]] sim_transport* find(incarnation_id who); // nullptr: its process has ended
   void lost(incarnation_id who, const process_exit& how);
+  [[nodiscard]] duration delay();
 
   sim_world& world_;
   sim_network_settings settings_;
-  std::map<incarnation_id, sim_transport*> transports_;
-  std::map<incarnation_id, std::int64_t> pids_;
+  std::map<incarnation_id, end_point> ends_;
   std::map<std::pair<incarnation_id, incarnation_id>, time_point> last_delivery_;
-  std::map<std::string, class sim_rendezvous_server*> servers_;
+  std::map<std::string, sim_rendezvous_server*> servers_;
+  std::uint64_t next_port_{40000};
   std::uint64_t messages_{0};
 };
 

@@ -3,7 +3,9 @@
 
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "runtime/sim/sim_world.hpp"
 
@@ -20,18 +22,21 @@ public:
       , make_{std::move(make)} {}
 
   expected<child_process> start(const process_spec& spec, process_exit_handler on_exit) override {
+    if (!make_) return error{errc::bad_argument, "this process starts no children"};
     const auto delay = world_.draw_between(std::chrono::milliseconds{5}, std::chrono::milliseconds{60});
     auto& child = world_.start(spec, delay, make_);
-    auto handler = std::make_shared<process_exit_handler>(std::move(on_exit));
-    world_.on_end(child.pid(), [&world = world_, parent = owner_.pid(), handler](const process_exit& how) {
-      auto* alive = world.find(parent);
-      if (alive != nullptr) alive->loop.post([handler, how] { (*handler)(how); });
-    });
+    const auto handler = std::make_shared<process_exit_handler>(std::move(on_exit));
+    children_[child.pid()] = handler;
+    // Weakly: what the handler holds belongs to this process, and goes with it.
+    world_.on_end(child.pid(),
+                  [this, &parent = owner_, held = std::weak_ptr{handler}](const process_exit& how) {
+                    if (parent.alive() && !held.expired()) parent.loop.post([this, how] { reaped(how); });
+                  });
     return child_process{child.pid(), child.box};
   }
 
   expected<void> signal(std::int64_t pid, int signal_number) override {
-    if (world_.find(pid) == nullptr)
+    if (!children_.contains(pid))
       return error{errc::not_found, "process " + std::to_string(pid) + " is gone"};
     if (signal_number == SIGSTOP || signal_number == SIGCONT) {
       world_.pause(pid, signal_number == SIGSTOP);
@@ -42,9 +47,15 @@ public:
   }
 
 private:
+  void reaped(const process_exit& how) {
+    const auto node = children_.extract(how.pid);
+    if (!node.empty()) (*node.mapped())(how);
+  }
+
   sim_world& world_;
   sim_process& owner_;
   child_factory make_;
+  std::map<std::int64_t, std::shared_ptr<process_exit_handler>> children_;
 };
 
 } // namespace troupe

@@ -22,6 +22,7 @@ error missing(const std::string& path) {
 } // namespace
 
 expected<void> sim_storage::create_directories(const std::string& path) {
+  if (failure_) return *failure_;
   for (auto at = path; !at.empty(); at = parent_of(at)) {
     const auto [found, fresh] = entries_.try_emplace(at, entry{true, {}});
     if (!fresh && !found->second.directory) return error{errc::storage_failed, at + ": not a directory"};
@@ -31,11 +32,16 @@ expected<void> sim_storage::create_directories(const std::string& path) {
 
 expected<void> sim_storage::write_file(const std::string& path,
                                        std::span<const std::span<const std::byte>> pieces) {
+  if (failure_) return *failure_;
   const auto parent = parent_of(path);
   if (!parent.empty() && !entries_.contains(parent)) return missing(parent);
+  const auto former = entries_.find(path);
+  if (former != entries_.end() && former->second.directory)
+    return error{errc::storage_failed, path + ": is a directory"};
   std::vector<std::byte> bytes;
   for (const auto piece : pieces)
     bytes.insert(bytes.end(), piece.begin(), piece.end());
+  if (former != entries_.end()) entries_.erase(former); // truncated before it is written
   if (bytes_used() + bytes.size() > capacity_) return error{errc::storage_full, path + ": no space left"};
   entries_[path] = {false, std::move(bytes)};
   return {};
@@ -77,7 +83,11 @@ expected<std::vector<std::string>> sim_storage::list(const std::string& director
 }
 
 expected<void> sim_storage::rename(const std::string& from, const std::string& to) {
+  if (failure_) return *failure_;
   if (!entries_.contains(from)) return missing(from);
+  if (const auto parent = parent_of(to); !parent.empty() && !entries_.contains(parent))
+    return missing(parent);
+  if (from == to) return {};
   for (const auto& [path, one] : entries_) {
     if (inside(path, to)) return error{errc::storage_failed, to + ": directory not empty"};
   }
@@ -100,6 +110,7 @@ expected<void> sim_storage::sync_directory(const std::string& path) {
 }
 
 expected<void> sim_storage::remove_all(const std::string& path) {
+  if (failure_) return *failure_;
   std::erase_if(entries_, [&](const auto& one) { return one.first == path || inside(one.first, path); });
   return {};
 }
@@ -109,6 +120,41 @@ std::uint64_t sim_storage::bytes_used() const {
   for (const auto& [path, one] : entries_)
     total += one.bytes.size();
   return total;
+}
+
+// --- one process's view ---------------------------------------------------------------------------------
+
+namespace {
+
+error gone() {
+  return {errc::storage_failed, "the process has ended"};
+}
+
+} // namespace
+
+bool sim_files::dies() {
+  if (owner_.alive()) disk_.about_to_change(owner_);
+  return !owner_.alive();
+}
+
+expected<void> sim_files::create_directories(const std::string& path) {
+  return dies() ? expected<void>{gone()} : disk_.create_directories(path);
+}
+
+expected<void> sim_files::write_file(const std::string& path,
+                                     std::span<const std::span<const std::byte>> pieces) {
+  if (!owner_.alive()) return gone();
+  if (!dies()) return disk_.write_file(path, pieces);
+  (void)disk_.write_file(path, pieces.first((pieces.size() + 1) / 2)); // torn
+  return gone();
+}
+
+expected<void> sim_files::rename(const std::string& from, const std::string& to) {
+  return dies() ? expected<void>{gone()} : disk_.rename(from, to);
+}
+
+expected<void> sim_files::remove_all(const std::string& path) {
+  return dies() ? expected<void>{gone()} : disk_.remove_all(path);
 }
 
 } // namespace troupe

@@ -81,6 +81,10 @@ void step_engine::end() {
   if (phase_ == phase::starved || phase_ == phase::paused) enqueue();
 }
 
+void step_engine::abandon() {
+  if (!idle()) leave();
+}
+
 void step_engine::resume() {
   if (phase_ == phase::paused) guarded([this] { snapshot(); });
 }

@@ -18,7 +18,7 @@ from cpp_text import code_only, functions
 FOUNDATION = ["runtime/base"]
 LOWER = FOUNDATION + ["runtime/seams", "runtime/policy", "runtime/wire"]
 MIDDLE = LOWER + ["runtime/data", "runtime/train", "runtime/checkpoint", "runtime/telemetry"]
-ACTORS_SHARED = ["actors/contracts", "actors/remote", "actors/system", "actors/supervisor"]
+ACTORS_SHARED = ["actors/contracts", "actors/faults", "actors/remote", "actors/system", "actors/supervisor"]
 MAY_INCLUDE = {
     "runtime/base": [],
     "runtime/seams": FOUNDATION,
@@ -41,7 +41,7 @@ MAY_INCLUDE = {
     "cli/options": FOUNDATION + ["runtime/policy"],
 }
 # A `main` puts everything together.
-MAINS = ("cli/", "examples/", "tests/", "bench/")
+MAINS = ("cli/", "examples/", "tests/", "bench/", "troupe/")  # troupe/: the umbrella header
 
 # Third-party headers and the places that may see them.
 LIBRARIES = {
@@ -241,7 +241,11 @@ class Tidy:
             pages = [f"docs/rooms/{leaf}.md", f"docs/rooms/{parent}-{leaf}.md"]
             if any(os.path.isfile(os.path.join(self.root, p)) for p in pages):
                 continue
-    options = argparse.ArgumentParser(description="Checks includes, calls, sizes and links.")
+            text = f"room {room} has no page; expected {pages[0]} or {pages[1]}"
+            if self.room_pages:
+                self.say(room, 1, "page", text)
+            else:
+                self.warnings.append((room, 1, "page", text))
 
     def rooms(self):
         rooms = ["cli/options"]

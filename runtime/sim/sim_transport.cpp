@@ -1,0 +1,200 @@
+#include "runtime/sim/sim_transport.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/limits.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t address_bytes = 2 * sizeof(std::uint64_t);
+
+error no_path(incarnation_id peer) {
+  return {errc::path_lost, "no path to " + to_string(peer)};
+}
+
+std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+} // namespace
+
+sim_transport::sim_transport(sim_network& network, sim_process& owner, incarnation_id self)
+    : network_{network}
+    , owner_{owner}
+    , self_{self} {
+  network_.ends_[self] = {this, &owner};
+  network_.world_.on_end(owner.pid(), [&network, self](const process_exit& how) { network.lost(self, how); });
+}
+
+sim_transport::~sim_transport() {
+  network_.ends_[self_].transport = nullptr;
+}
+
+peer_address sim_transport::local_address() const {
+  peer_address address(address_bytes);
+  const std::uint64_t words[2]{self_.high(), self_.low()};
+  std::memcpy(address.data(), words, address_bytes);
+  return address;
+}
+
+// --- paths ----------------------------------------------------------------------------------------------
+
+expected<void> sim_transport::connect(incarnation_id peer, const peer_address& address) {
+  if (!peer.valid() || peer == self_ || address.size() != address_bytes)
+    return error{errc::bad_argument, "connect to " + to_string(peer) + ": needs another process's address"};
+  if (closed_.contains(peer)) return no_path(peer);
+  if (!owner_.alive() || !peers_.insert(peer).second) return {};
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer] {
+    if (auto* other = net.find(to)) other->accept(from);
+  });
+  if (network_.find(peer) == nullptr) notice_loss(peer, "nobody is there");
+  return {};
+}
+
+void sim_transport::accept(incarnation_id from) {
+  if (closed_.contains(from) || !peers_.insert(from).second) return;
+  if (network_.find(from) == nullptr) notice_loss(from, "the peer is gone"); // ended while it connected
+}
+
+void sim_transport::close(incarnation_id peer) {
+  if (!owner_.alive() || peers_.erase(peer) == 0) return; // SN-1
+  closed_.insert(peer);
+  fail_transfers(peer, {errc::aborted, "the path was closed"});
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer] {
+    if (auto* other = net.find(to)) other->drop(from, {errc::actor_stopped, "the peer said goodbye"});
+  });
+}
+
+void sim_transport::drop(incarnation_id peer, const error& cause) {
+  if (peers_.erase(peer) == 0) return;
+  closed_.insert(peer);
+  fail_transfers(peer, cause);
+  if (listener_ != nullptr) listener_->on_path_lost(peer, cause);
+}
+
+void sim_transport::notice_loss(incarnation_id peer, std::string cause) {
+  const auto& settings = network_.settings_;
+  const auto delay = network_.world_.draw_between(settings.loss_notice_min, settings.loss_notice_max);
+  network_.world_.schedule(delay, &owner_.loop,
+                           [&net = network_, self = self_, peer, text = std::move(cause)] {
+                             if (auto* me = net.find(self)) me->drop(peer, {errc::path_lost, text});
+                           });
+}
+
+// --- messages -------------------------------------------------------------------------------------------
+
+expected<void> sim_transport::send(incarnation_id peer, std::span<const std::byte> payload) {
+  if (payload.size() > limits::envelope_bytes_max)
+    return error{errc::too_large, "a message of " + std::to_string(payload.size()) + " bytes; at most " +
+                                      std::to_string(limits::envelope_bytes_max) + " fit"};
+  if (!owner_.alive()) return {}; // SN-1
+  if (!peers_.contains(peer)) return no_path(peer);
+  auto& in_flight = in_flight_[peer];
+  if (in_flight + payload.size() > network_.settings_.in_flight_bytes_max)
+    return error{errc::no_credit, "too many bytes on their way to " + to_string(peer)};
+  if (network_.find(peer) == nullptr) return {}; // proves nothing: the loss will be noticed
+  in_flight += payload.size();
+  auto copy = std::make_unique<std::vector<std::uint64_t>>((payload.size() + 7) / 8); // aligned
+  std::memcpy(copy->data(), payload.data(), payload.size());
+  ++network_.messages_;
+  network_.world_.trace(stream_of("message"), stream_of(text_of(payload)));
+  network_.deliver(self_, peer,
+                   [&net = network_, from = self_, to = peer, size = payload.size(), held = std::move(copy)] {
+                     if (auto* sender = net.find(from)) sender->in_flight_[to] -= size;
+                     if (auto* other = net.find(to))
+                       other->receive(from, std::as_bytes(std::span{*held}).first(size));
+                   });
+  return {};
+}
+
+void sim_transport::receive(incarnation_id from, std::span<const std::byte> payload) {
+  if (peers_.contains(from) && listener_ != nullptr) listener_->on_message(from, payload); // TR-2
+}
+
+// --- bulk -----------------------------------------------------------------------------------------------
+
+void sim_transport::send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
+                              bulk_done done) {
+  if (!owner_.alive()) return; // SN-1
+  if (!peers_.contains(peer)) return done(no_path(peer));
+  if (bytes.empty() || bytes.size() > limits::bulk_bytes_max)
+    return done(error{errc::bad_argument, "a transfer of " + std::to_string(bytes.size()) + " bytes"});
+  const auto id = next_bulk_++;
+  outgoing_.emplace(id, outgoing{peer, transfer, bytes, std::move(done)});
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer, id] {
+    if (auto* other = net.find(to)) other->announced(from, id);
+  });
+}
+
+// The first half arrives with the announcement, the rest at the end: what is torn is seen to be torn.
+void sim_transport::announced(incarnation_id from, std::uint64_t id) {
+  auto* sender = network_.find(from); // a dead sender's memory is gone
+  if (sender == nullptr || !peers_.contains(from) || !sender->outgoing_.contains(id)) return;
+  const auto& what = sender->outgoing_.at(id);
+  const auto bytes = what.bytes;
+  const auto transfer = what.transfer;
+  const auto into = listener_ == nullptr ? std::span<std::byte>{}
+                                         : listener_->on_bulk_announced(from, {transfer, bytes.size()});
+  if (into.empty()) return answer_bulk(from, id, error{errc::refused, "the receiver refused the transfer"});
+  invariant(into.size() == bytes.size(), "the listener lends exactly what was announced");
+  incoming_[{from, id}] = {transfer, into};
+  std::memcpy(into.data(), bytes.data(), bytes.size() / 2);
+  const auto& settings = network_.settings_;
+  const auto wire = static_cast<double>(bytes.size()) * 1e9 / settings.bulk_bytes_per_s;
+  const auto latency = network_.world_.draw_between(duration{0}, settings.bulk_latency_max);
+  network_.world_.schedule(duration{static_cast<duration::rep>(wire)} + latency, &owner_.loop,
+                           [&net = network_, self = self_, from, id] {
+                             if (auto* me = net.find(self)) me->arrived(from, id);
+                           });
+}
+
+void sim_transport::arrived(incarnation_id from, std::uint64_t id) {
+  const auto found = incoming_.find({from, id});
+  if (found == incoming_.end()) return; // given back when the path was lost
+  auto* sender = network_.find(from);
+  if (sender == nullptr || !sender->outgoing_.contains(id)) return; // the loss of the path will tell
+  const auto bytes = sender->outgoing_.at(id).bytes;
+  const auto what = found->second;
+  incoming_.erase(found);
+  std::memcpy(what.into.data(), bytes.data(), bytes.size());
+  if (listener_ != nullptr) listener_->on_bulk_received(from, what.transfer, {});
+  answer_bulk(from, id, {});
+}
+
+void sim_transport::answer_bulk(incarnation_id sender, std::uint64_t id, expected<void> result) {
+  auto held = std::make_unique<expected<void>>(std::move(result));
+  network_.deliver(self_, sender, [&net = network_, sender, id, answer = std::move(held)] {
+    if (auto* back = net.find(sender)) back->finish(id, std::move(*answer));
+  });
+}
+
+void sim_transport::finish(std::uint64_t id, expected<void> result) {
+  const auto node = outgoing_.extract(id);
+  if (!node.empty()) node.mapped().done(std::move(result)); // TR-3
+}
+
+// What is under way with a peer ends with the path, both ways.
+void sim_transport::fail_transfers(incarnation_id peer, const error& cause) {
+  std::vector<std::uint64_t> sends;
+  for (const auto& [id, one] : outgoing_) {
+    if (one.to == peer) sends.push_back(id);
+  }
+  std::vector<incoming> receipts;
+  for (auto it = incoming_.begin(); it != incoming_.end();) {
+    const bool ours = it->first.first == peer;
+    if (ours) receipts.push_back(it->second);
+    it = ours ? incoming_.erase(it) : std::next(it);
+  }
+  for (const auto id : sends)
+    finish(id, error{errc::path_lost, cause.text});
+  for (const auto& one : receipts) {
+    if (listener_ != nullptr)
+      listener_->on_bulk_received(peer, one.transfer, error{errc::path_lost, cause.text});
+  }
+}
+
+} // namespace troupe

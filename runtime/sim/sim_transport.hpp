@@ -1,0 +1,64 @@
+// Simulated transport: one process's end of the simulated network. Private to this room.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "runtime/sim/sim_network.hpp"
+
+namespace troupe {
+
+class sim_transport final : public transport {
+public:
+  sim_transport(sim_network& network, sim_process& owner, incarnation_id self);
+  ~sim_transport() override;
+
+  void set_listener(transport_listener* listener) override { listener_ = listener; }
+  [[nodiscard]] peer_address local_address() const override;
+  [[nodiscard]] incarnation_id self() const override { return self_; }
+  expected<void> connect(incarnation_id peer, const peer_address& address) override;
+  expected<void> send(incarnation_id peer, std::span<const std::byte> payload) override;
+  void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
+                 bulk_done done) override;
+  void close(incarnation_id peer) override;
+
+  [[nodiscard]] bool knows(incarnation_id peer) const { return peers_.contains(peer); }
+  // The peer's process has ended: the path is lost after a while.
+  void notice_loss(incarnation_id peer, std::string cause);
+
+private:
+  struct outgoing {
+    incarnation_id to;
+    std::uint64_t transfer{0};
+    std::span<const std::byte> bytes;
+    bulk_done done;
+  };
+  struct incoming {
+    std::uint64_t transfer{0};
+    std::span<std::byte> into;
+  };
+  using bulk_key = std::pair<incarnation_id, std::uint64_t>; // sender, its number of the transfer
+
+  void accept(incarnation_id from);
+  void drop(incarnation_id peer, const error& cause);
+  void receive(incarnation_id from, std::span<const std::byte> payload);
+  void announced(incarnation_id from, std::uint64_t id);
+  void arrived(incarnation_id from, std::uint64_t id);
+  void answer_bulk(incarnation_id sender, std::uint64_t id, expected<void> result);
+  void finish(std::uint64_t id, expected<void> result);
+  void fail_transfers(incarnation_id peer, const error& cause);
+
+  sim_network& network_;
+  sim_process& owner_;
+  incarnation_id self_;
+  transport_listener* listener_{nullptr};
+  std::set<incarnation_id> peers_, closed_;
+  std::map<incarnation_id, std::size_t> in_flight_; // bytes, by receiver
+  std::map<std::uint64_t, outgoing> outgoing_;
+  std::map<bulk_key, incoming> incoming_;
+  std::uint64_t next_bulk_{1};
+};
+
+} // namespace troupe
