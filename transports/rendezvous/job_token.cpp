@@ -91,8 +91,9 @@ expected<job_token> job_token::checked(std::string raw, const std::string& sourc
   job_token token{bytes == 0 ? std::string{} : raw.substr(first, bytes)};
   OPENSSL_cleanse(raw.data(), raw.size());
   if (bytes >= limits::token_bytes_min && bytes <= limits::token_bytes_max) return token;
-  return error{errc::bad_argument, source + ": not a token; accepted: a secret of " + std::to_string(limits::token_bytes_min) +
-                                       " to " + std::to_string(limits::token_bytes_max) + " bytes"};
+  return error{errc::bad_argument, source + ": not a token; accepted: a secret of " +
+                                       std::to_string(limits::token_bytes_min) + " to " +
+                                       std::to_string(limits::token_bytes_max) + " bytes"};
 }
 
 } // namespace troupe
