@@ -18,7 +18,10 @@ constexpr std::array<std::string_view, 4> planned{"doctor", "sim", "chaos", "top
 constexpr std::array<std::string_view, 3> benches_built{"step", "recovery", "allreduce"};
 constexpr std::array<std::string_view, 3> benches_planned{"message", "checkpoint", "data"};
 
+constexpr std::array<std::string_view, 3> run_valued{"-n", "--as", "--grace"};
+
 constexpr auto run_footer = R"(
+PROGRAM [ARG...] come after these options; all that follows PROGRAM is its own.
 A Troupe program is its own director: it is started once, with --workers N if -n was given. It is known by a
 note in its file; for a script that starts one, say --as troupe.
 Any other program is started N times, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and
@@ -48,18 +51,15 @@ struct parsed {
 
 CLI::App* declare_run(CLI::App& app, parsed& into) {
   auto* run = app.add_subcommand("run", "starts a program, Troupe's or any other, and waits for it");
-  run->prefix_command(); // the first word that is no option of ours is the program (TL-2)
   run->add_option("-n", into.copies, "workers of a Troupe program; copies of another one (1)")
       ->type_name("N")
       ->check(CLI::Range(std::uint32_t{1}, copies_max));
   run->add_option("--as", into.as, "what the program is, instead of looking")
-      ->type_name("troupe|foreign")
       ->check(CLI::IsMember({"troupe", "foreign"}));
   run->add_option("--grace", into.grace, "from SIGTERM to SIGKILL (5s; a Troupe program: 90s)")
       ->type_name("DURATION");
   run->add_flag("--json", into.run.json,
                 "one JSON object on standard output; the program's goes to standard error");
-  run->usage("troupe run [-n N] [--as troupe|foreign] [--grace DURATION] [--json] PROGRAM [ARG...]");
   run->footer(run_footer);
   return run;
 }
@@ -73,7 +73,6 @@ void add_common(CLI::App& bench, parsed& into, bench_kind what) {
 CLI::App* declare_bench(CLI::App& app, parsed& into) {
   auto* bench = app.add_subcommand("bench", "measures this build on this machine, beside baselines");
   bench->require_subcommand(1);
-  bench->footer(bench_footer);
   auto* step = bench->add_subcommand("step", "a training step beside a bare loop of the same kernels");
   add_common(*step, into, bench_kind::step);
   step->add_option("--repetitions", into.bench.repetitions, "runs of each row, which take turns (5)")
@@ -87,6 +86,7 @@ CLI::App* declare_bench(CLI::App& app, parsed& into) {
   recovery->add_option("--detect-after", into.detect_after, "of the jobs (1s)")->type_name("DURATION");
   add_common(*bench->add_subcommand("allreduce", "the shared-memory all-reduce beside memory copies"), into,
              bench_kind::allreduce);
+  bench->footer(bench_footer); // last: the ones above would inherit it
   return bench;
 }
 
@@ -132,11 +132,20 @@ expected<std::optional<duration>> duration_of(const std::string& option, const s
   return std::optional{*parsed_text};
 }
 
+// Where PROGRAM stands in a `run` command line: behind our options, and behind `--` if that is there (TL-2).
+std::size_t place_of_program(const std::vector<std::string>& arguments) {
+  std::size_t at = 1;
+  while (at < arguments.size() && arguments[at].starts_with("-")) {
+    if (arguments[at] == "--") return at + 1;
+    const bool takes_value = std::ranges::find(run_valued, arguments[at]) != run_valued.end();
+    at += takes_value ? 2 : 1;
+  }
+  return std::min(at, arguments.size());
+}
+
 tool_line finish_run(parsed& from, const std::vector<std::string>& rest) {
   if (rest.empty())
     return usage_error("run: PROGRAM is missing; accepted: troupe run [-n N] PROGRAM [ARG...]");
-  if (rest.front().starts_with("-"))
-    return usage_error("run " + rest.front() + ": unknown option; troupe run --help lists them");
   const auto grace = duration_of("run --grace", from.grace);
   if (!grace) return usage_error(grace.failure().text);
   auto& request = from.run.request;
@@ -158,9 +167,10 @@ tool_line finish_bench(parsed& from) {
 }
 
 // The help of the subcommand asked about, not of the whole.
-const CLI::App* innermost(const CLI::App& app) {
+std::string help_of(const CLI::App& app, const std::string& path = "") {
   const auto chosen = app.get_subcommands();
-  return chosen.empty() ? &app : innermost(*chosen.front());
+  if (chosen.empty()) return app.help(path);
+  return help_of(*chosen.front(), path + (path.empty() ? "" : " ") + app.get_name());
 }
 
 } // namespace
@@ -181,15 +191,22 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   const auto* run = declare_run(app, into);
   const auto* ckpt = register_ckpt(app, into.ckpt);
   const auto* bench = declare_bench(app, into);
+  std::vector<std::string> rest; // the program and its arguments
+  if (!arguments.empty() && arguments[0] == "run") {
+    const auto place = arguments.begin() + static_cast<std::ptrdiff_t>(place_of_program(arguments));
+    rest.assign(place, arguments.end());
+    arguments.erase(place, arguments.end());
+    if (arguments.back() == "--") arguments.pop_back();
+  }
   std::ranges::reverse(arguments); // as CLI11 takes them
   try {
     app.parse(arguments);
   } catch (const CLI::CallForHelp&) {
-    return {.out = innermost(app)->help()};
+    return {.out = help_of(app)};
   } catch (const CLI::ParseError& bad) {
     return usage_error(std::string{bad.what()} + "; troupe --help explains");
   }
-  if (run->parsed()) return finish_run(into, run->remaining());
+  if (run->parsed()) return finish_run(into, rest);
   if (bench->parsed()) return finish_bench(into);
   if (ckpt->parsed()) return {.command = into.ckpt};
   return usage_error("no command");

@@ -157,7 +157,7 @@ expected<verified_version> catalog::version_at(step_id step, const state_layout&
 expected<void> catalog::clean_unfinished() const {
   const auto found = scan();
   if (!found) return found.failure();
-  const auto whole = whole_steps(*found);
+  auto whole = whole_steps(*found);
   bool changed = false;
   for (const auto& [name, path] : *found) {
     if (name.state == version_state::whole || name.state == version_state::abandoned) continue;

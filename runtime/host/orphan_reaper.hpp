@@ -2,7 +2,7 @@
 //
 // For a `main` that promises to leave no process behind: a copy of a program that is ended may have started
 // others. Linux hands those to the nearest ancestor that asked for them (PR_SET_CHILD_SUBREAPER).
-// Runs on:  one thread; reads /proc. Not beside a `host_process` that still has children: they are its to reap.
+// Runs on:  one thread; reads /proc. Not beside a `host_process` that still has children: those are its own.
 // Invariants:
 //   OR-1    only direct children of this process are signalled, and reaped before their id can be used again.
 #pragma once

@@ -24,8 +24,8 @@ TEST_CASE("bench report: the table has the columns of all rows, and - for what a
       table({{{"system", "bare"}, {"step_ms", {{"p50", 1.25}, {"p99", nullptr}}}},
              {{"system", "troupe"}, {"step_ms", {{"p50", 12.5}}}, {"kept", true}, {"n", 123456}}});
   CHECK(text == "system  step_ms p50  step_ms p99  kept       n\n"
-                "bare           1.250            -  -          -\n"
-                "troupe         12.50            -  yes   123456\n");
+                "bare          1.250            -  -          -\n"
+                "troupe        12.50            -  yes   123456\n");
 }
 
 TEST_CASE("bench report: JSON has the contract's fields, and a check says whether it is met") {
