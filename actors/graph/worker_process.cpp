@@ -217,6 +217,10 @@ void worker_process::start() {
   s.beat();
 }
 
+std::size_t worker_process::leases_out() const {
+  return state_->compute->leases_out();
+}
+
 void worker_process::state::beat() {
   const auto now = compute->progress_now();
   const auto generation = neighbours->core == nullptr ? generation_id{} : neighbours->core->generation();
