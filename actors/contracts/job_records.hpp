@@ -100,6 +100,7 @@ struct job_finished {
   generation_id generation;
   std::uint32_t world{0};
   std::uint64_t restarts{0};
+  step_id newest; // applied, as far as known
 };
 
 } // namespace troupe::job_record

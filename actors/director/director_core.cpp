@@ -110,7 +110,8 @@ void director_core::act(const action::start_generation& action) {
 void director_core::act(const action::finish_job& action) {
   end_cause_ = action.cause;
   if (!end_cause_) check_replicas();
-  record::job_finished done{end_cause_, {}, members_.generation(), members_.joined(), restarts_};
+  record::job_finished done{end_cause_,        {},        members_.generation(),
+                            members_.joined(), restarts_, step_id{newest_step()}};
   if (!end_cause_) {
     for (const auto& member : members_.plan().members) {
       if (slots_[member.slot].finished) done.workers.push_back(*slots_[member.slot].finished);
@@ -150,7 +151,9 @@ expected<void> director_core::on_offer(const join_offer& offer) {
       if (!slots_[i].who) index = i;
     }
   }
-  if (!index) return error{errc::refused, "no place is free for process " + std::to_string(offer.pid)};
+  if (!index)
+    return error{errc::refused, "no place is free for process " + std::to_string(offer.pid) +
+                                    "; the job admits as many as its --external says"};
   auto& slot = slots_[*index];
   auto connected = ports_.connect(offer.incarnation, offer.address);
   if (!connected) return connected.failure();

@@ -41,7 +41,9 @@ error not_resumable(const catalog& versions, const resume_search& what, const er
 expected<resume_found> newest(const catalog& versions, const resume_search& what) {
   auto search = versions.newest_verified(what.layout);
   if (!search) return search.failure();
-  if (search->refused) return *search->refused;
+  if (search->refused)
+    return error{search->refused->code, "--checkpoint-dir " + what.directory + ": " + search->refused->text +
+                                            "; accepted: another directory, or --resume none"};
   resume_found out{{}, std::move(search->rejected)};
   if (!search->found) return out;
   if (auto same = check_settings(*search->found, what); !same) return same.failure();

@@ -277,6 +277,11 @@ void job_report::hear(const record::job_finished& r) {
     summary_.steps_committed = newest_step_;
     summary_.samples_committed = newest_step_ * settings_.samples_per_step;
   }
+  if (r.workers.empty()) { // ended between two reports of progress
+    newest_step_ = std::max(newest_step_, r.newest.value());
+    summary_.steps_committed = newest_step_;
+    summary_.samples_committed = newest_step_ * settings_.samples_per_step;
+  }
   people_.finish();
   const auto cause = r.cause ? r.cause->text : std::string{};
   events_.record({.kind = event_kind::job_finished,

@@ -42,17 +42,17 @@ struct director_run {
   std::optional<error> cause;
 };
 
-// A summary is written at the end, which is too late to find out that it cannot be.
-expected<void> check_outputs(const job_settings& settings) {
-  if (settings.summary.empty()) return {};
+// Events are needed before the first thing happens, and a summary only at the end, which is too late to find
+// out that it cannot be written.
+expected<void> check_output(const std::string& option, const std::string& file) {
+  if (file.empty()) return {};
   std::error_code ignored;
-  const std::filesystem::path path{settings.summary};
+  const std::filesystem::path path{file};
   const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."};
   const bool folder = std::filesystem::is_directory(path, ignored);
-  if (!folder && (std::filesystem::exists(path, ignored) ? ::access(path.c_str(), W_OK) == 0
-                                                         : ::access((parent / "").c_str(), W_OK) == 0))
-    return {};
-  return error{errc::bad_argument, "--summary " + settings.summary + ": cannot be written: " +
+  const auto& written = std::filesystem::exists(path, ignored) ? path : parent / "";
+  if (!folder && ::access(written.c_str(), W_OK) == 0) return {};
+  return error{errc::bad_argument, option + " " + file + ": cannot be written: " +
                                        (folder ? "a directory" : std::string{::strerror(errno)}) +
                                        "; accepted: a file in a directory that can be written"};
 }
@@ -130,7 +130,8 @@ process_spec worker_spec(const director_run& run) {
 }
 
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
-  if (auto possible = check_outputs(settings); !possible) return possible;
+  if (auto possible = check_output("--events", settings.events); !possible) return possible;
+  if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
   auto host = host_environment::open(log_level::warning);
   if (!host) return host.failure();
   run.host = std::move(*host);

@@ -169,7 +169,7 @@ class BadInput(ProcessTest):
                                    ("--events", "given/none/e", "No such file")):
             command = [harness.program, "--steps", "5", "--checkpoint-dir", "ck", option, where]
             result = Job(self, command=command).end()
-            self.assert_one_line(result, 2, option, where, why)
+            self.assert_one_line(result, 2, f"{option} {where}: cannot be written", why, "accepted")
             self.assertFalse(os.path.exists(os.path.join(self.work, "ck")))
 
     def test_read_only_directory(self):
@@ -206,7 +206,7 @@ class BadInput(ProcessTest):
         endpoint = job.event("job_started")["endpoint"]
         self.assertRegex(endpoint, r"^127\.0\.0\.1:\d+$")
         job.event("generation_started")
-        for token, code, parts in [(wrong, 7, ["refused", "token"]), (right, 7, ["no place is free"]),
+        for token, code, parts in [(wrong, 7, [f"--join {endpoint}", "refused", "token"]), (right, 7, ["no place is free", "--external"]),
                                    (short, 2, [f"--token-file {short}", "16 to"])]:
             result = Job(self, command=[harness.program, "--join", endpoint, "--token-file", token]).end()
             self.assert_one_line(result, code, *parts)
@@ -296,7 +296,7 @@ class BadInput(ProcessTest):
             manifest["program"] = "another"
 
         self.edit_manifests(change)
-        self.refused_checkpoint(2, ["--steps", 100], "another", "fashion_mnist", "ck")
+        self.refused_checkpoint(2, ["--steps", 100], "--checkpoint-dir ck", "another", "accepted")
 
     def test_checkpoint_of_a_newer_schema(self):
         """a checkpoint of a newer schema: exit code 2"""
@@ -306,7 +306,7 @@ class BadInput(ProcessTest):
             manifest["schema"] = 99
 
         self.edit_manifests(change)
-        self.refused_checkpoint(2, ["--steps", 100], "schema 99", "ck")
+        self.refused_checkpoint(2, ["--steps", 100], "--checkpoint-dir ck", "schema 99", "accepted")
 
 
 if __name__ == "__main__":
