@@ -66,6 +66,7 @@ void director_core::act(const action::kill_process& action) {
 }
 
 void director_core::act(const action::end_generation& action) {
+  held_start_.reset();
   ports_.record(record::generation_ended{action.generation, action.cause});
   for (const auto& who : action.members)
     ports_.send(who, wire::end_generation{action.generation, action.cause});
@@ -77,7 +78,8 @@ void director_core::act(const action::find_resume_point&) {
 
 void director_core::act(const action::prepare_generation& action) {
   const auto& plan = action.plan;
-  ports_.generation_changed(plan.generation, fired_);
+  ports_.generation_changed(plan.generation, fired_,
+                            [this, generation = plan.generation] { journaled(generation); });
   auto place = ports_.prepare_collective(plan.generation, static_cast<std::uint32_t>(plan.members.size()));
   if (!place) return apply(members_.end(place.failure()));
   wire::prepare_generation message{.generation = plan.generation,
@@ -98,7 +100,20 @@ void director_core::act(const action::prepare_generation& action) {
   }
 }
 
+// The journal is written while the members prepare; whatever comes last starts the generation (DI-5).
 void director_core::act(const action::start_generation& action) {
+  if (journaled_ >= action.generation) return announce_start(action);
+  held_start_ = action;
+  held_since_ = ports_.now();
+}
+
+void director_core::journaled(generation_id generation) {
+  journaled_ = std::max(journaled_, generation);
+  if (stopping_ || !held_start_ || held_start_->generation > journaled_) return;
+  announce_start(*std::exchange(held_start_, std::nullopt));
+}
+
+void director_core::announce_start(const action::start_generation& action) {
   detector_.generation_started(ports_.now());
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});
@@ -468,6 +483,8 @@ void director_core::on_tick() {
   }
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
     continue_stopped(i);
+  // A storage that hangs costs the successor its numbering, not this job its progress.
+  if (held_start_ && now - held_since_ > settings_.limits.report_deadline) journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
     judge(one);
   apply(members_.on_tick(now));
