@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint64_t events_max = 3'000'000;
 constexpr auto time_max = std::chrono::minutes{10};            // virtual
 constexpr auto guard_interval = std::chrono::milliseconds{50}; // between two looks at the directory's lock
+constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes of an earlier job to end
 constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
 constexpr int exit_not_started = 70;
 
@@ -104,6 +105,7 @@ public:
       : owner_{owner}
       , process_{process}
       , life_{life}
+      , waits_until_{process.clock.now() + guard_time_max}
       , seams_{owner.machine_, process,
                [&owner](sim_process& child) -> std::unique_ptr<sim_program> {
                  return std::make_unique<worker_program>(owner, child);
@@ -116,6 +118,8 @@ public:
 private:
   void wait_for_directory() {
     if (owner_.alive(role::worker).empty()) return begin();
+    if (process_.clock.now() > waits_until_)
+      return end(exit_not_started, error{errc::bad_argument, "another job keeps the checkpoint directory"});
     process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
   }
   void begin() {
@@ -146,6 +150,7 @@ private:
   cluster& owner_;
   sim_process& process_;
   std::size_t life_;
+  time_point waits_until_;
   sim_environment seams_;
   std::unique_ptr<rendezvous_server> door_;
   training_graph graph_;
