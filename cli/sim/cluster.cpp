@@ -20,6 +20,24 @@ constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes 
 constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
 constexpr int exit_not_started = 70;
 
+// Half of the seeds have a quick network, the others a slow or an uneven one.
+sim_network_settings weather_of(std::uint64_t seed) {
+  const counter_rng random{seed, stream_of("weather")};
+  sim_network_settings weather;
+  switch (random.bits(0) % 4) {
+  case 0:
+    weather.delay_max = std::chrono::milliseconds{5};
+    break;
+  case 1:
+    weather.delay_max = std::chrono::milliseconds{40};
+    weather.bulk_latency_max = std::chrono::milliseconds{60};
+    break;
+  default:
+    break;
+  }
+  return weather;
+}
+
 std::string value_of(const process_spec& spec, std::string_view name) {
   for (auto it = spec.environment.rbegin(); it != spec.environment.rend(); ++it) {
     if (it->size() > name.size() && it->starts_with(name) && (*it)[name.size()] == '=')
@@ -162,7 +180,7 @@ private:
 cluster::cluster(std::uint64_t seed, const workload& what)
     : what_{what}
     , history_{what}
-    , machine_{seed} {
+    , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
 }
 
