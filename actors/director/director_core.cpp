@@ -61,7 +61,7 @@ void director_core::launch(std::uint32_t index) {
 }
 
 void director_core::act(const action::kill_process& action) {
-  ports_.record(record::survivor_killed{action.slot, action.cause});
+  if (slots_[action.slot].ready) ports_.record(record::survivor_killed{action.slot, action.cause});
   condemn(action.slot, failure_kind::hang, action.cause);
 }
 
@@ -243,7 +243,9 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {
-    if (open.local && open.slot != index) {
+    // The ended generation's own first step may arrive after its end.
+    const bool heals = open.local ? open.slot == index : m.generation > open.generation;
+    if (!heals) {
       waiting.push_back(open);
       continue;
     }
@@ -355,7 +357,7 @@ void director_core::lose(std::uint32_t index, failure what) {
 bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local) {
   what.rank = rank_of(index);
   const auto number = failures_++;
-  open_failures_.push_back({number, index, what.step.value(), local});
+  open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
   ports_.record(record::failure_detected{number, index, what, actor});
   if (!actor.empty()) ++restarts_;
   if (guard_.record(what)) {

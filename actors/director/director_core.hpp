@@ -105,6 +105,7 @@ private:
     std::uint32_t slot;
     std::uint64_t step_started;
     bool local;
+    generation_id generation; // that it ended, or happened in
   };
 
   void apply(membership::outputs actions);
