@@ -20,6 +20,11 @@ constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes 
 constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
 constexpr int exit_not_started = 70;
 
+// A quarter of the seeds sums as hosts do that share no memory.
+bool aborts_split(std::uint64_t seed) {
+  return counter_rng{seed, stream_of("weather")}.bits(1) % 4 == 0;
+}
+
 // Half of the seeds have a quick network, the others a slow or an uneven one.
 sim_network_settings weather_of(std::uint64_t seed) {
   const counter_rng random{seed, stream_of("weather")};
@@ -179,9 +184,11 @@ private:
 
 cluster::cluster(std::uint64_t seed, const workload& what)
     : what_{what}
+    , steps_lost_max_{aborts_split(seed) ? 2U : 1U}
     , history_{what}
     , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
+  machine_.collectives.set_aborts_split(aborts_split(seed));
 }
 
 cluster::~cluster() = default;
