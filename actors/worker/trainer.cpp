@@ -134,10 +134,10 @@ void trainer::initialise() {
   store_->initialise();
 }
 
-void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints) {
+void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints, bool kept) {
   invariant(!running_, "SE-5: one run at a time");
   running_ = true;
-  outside_.compute.queue().post([this, generation, first_step, takes_checkpoints] {
+  outside_.compute.queue().post([this, generation, first_step, takes_checkpoints, kept] {
     generation_ = generation;
     takes_checkpoints_ = takes_checkpoints && slots_ != nullptr;
     first_of_run_ = true;
@@ -148,7 +148,7 @@ void trainer::begin(generation_id generation, step_id first_step, bool takes_che
     }
     doing(activity::computing);
     engine_->begin({generation, communicator_.get(), batches_.get(), rank_.value(), world_, first_step,
-                    settings_.last_step});
+                    settings_.last_step, takes_checkpoints_ && !kept});
   });
 }
 
