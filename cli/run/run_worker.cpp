@@ -83,7 +83,7 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
                          .program = graph.identity().name,
                          .slot = run.slot,
                          .address = env.network.local_address()};
-  run.door->join(endpoint, offer, deadline, [&run, &graph, endpoint](expected<join_answer> joined) {
+  run.door->join(endpoint, offer, deadline, [&run, &graph, &endpoint](expected<join_answer> joined) {
     if (!joined)
       return end(run, graph, exit_code_of(joined.failure().code),
                  "--join " + endpoint + ": " + joined.failure().text);
