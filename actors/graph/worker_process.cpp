@@ -253,6 +253,10 @@ void worker_process::state::report_ready() {
                      wire::worker_ready{outside.slot, outside.pid, outside.env.compute.name()});
 }
 
+std::size_t worker_process::leases_out() const {
+  return state_->compute->leases_out();
+}
+
 void worker_process::state::beat() {
   const auto now = compute->progress_now();
   const auto generation = neighbours->core == nullptr ? generation_id{} : neighbours->core->generation();

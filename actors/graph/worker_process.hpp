@@ -33,6 +33,8 @@ public:
   make(const worker_outside& outside, const training_graph& graph, const join_answer& joined);
   ~worker_process();
   void start(); // connects to the director and reports ready
+  // Batches and snapshot slots that somebody holds: 0 once everything rests (no lease is lost).
+  [[nodiscard]] std::size_t leases_out() const;
 
 private:
   struct state;

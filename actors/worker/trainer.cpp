@@ -323,6 +323,10 @@ progress trainer::progress_now() const {
           .step_busy = duration{step_busy_ns_.load()}};
 }
 
+std::size_t trainer::leases_out() const {
+  return batches_->lent() + (slots_ != nullptr ? slots_->count() - slots_->available() : 0);
+}
+
 training_statistics trainer::statistics() const {
   const std::lock_guard lock{statistics_mutex_};
   return statistics_;

@@ -76,6 +76,7 @@ public:
                                                                const trainer_settings& settings,
                                                                const model_factory& factory,
                                                                std::unique_ptr<fault_injector> faults);
+  // While no run is open, or once the device's executor runs nothing more.
   ~trainer() override;
 
   void set_listener(trainer_listener* listener) { listener_ = listener; } // nullptr: answers are dropped
@@ -107,6 +108,8 @@ public:
   [[nodiscard]] progress progress_now() const;          // any thread
   [[nodiscard]] training_statistics statistics() const; // any thread
   [[nodiscard]] const std::shared_ptr<batch_stream>& batches() const { return batches_; }
+  // Batches and snapshot slots that somebody holds: 0 once everything rests.
+  [[nodiscard]] std::size_t leases_out() const;
   [[nodiscard]] fault_injector& faults() { return *faults_; }
   [[nodiscard]] const trainer_settings& settings() const { return settings_; }
   [[nodiscard]] const optimizer& rule() const { return *rule_; }

@@ -6,7 +6,6 @@
 
 #include <memory>
 
-#include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"
@@ -15,6 +14,7 @@
 #include "runtime/host/host_process.hpp"
 #include "runtime/host/posix_storage.hpp"
 #include "runtime/host/spdlog_sink.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "runtime/seams/environment.hpp"
 #include "transports/shm/shm_collective.hpp"

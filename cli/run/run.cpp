@@ -9,6 +9,24 @@
 namespace troupe {
 namespace {
 
+// What the options can say, but this build cannot do yet: refused, never ignored.
+expected<void> check_supported(const job_settings& settings) {
+  const auto refuse = [](const std::string& what, const char* why) {
+    return error{errc::bad_argument, what + ": " + why};
+  };
+  if (settings.device != "auto" && settings.device != "cpu") {
+    return refuse("--device " + settings.device, "this build has no GPU backend; accepted: auto, cpu");
+  }
+  if (!settings.metrics.empty()) {
+    return refuse("--metrics " + settings.metrics,
+                  "this build serves no metrics; use --events and --summary");
+  }
+  for (const auto& fault : settings.faults) {
+    if (auto can = check_injectable(fault); !can) return can;
+  }
+  return {};
+}
+
 // Not read by the program itself: the linker carries it into the file.
 [[gnu::section(".note.troupe"), gnu::used]] alignas(4) const program_note note = program_note_expected;
 

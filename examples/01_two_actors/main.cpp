@@ -1,7 +1,7 @@
 // Two actors in two processes: a request, a monitor, a kill, a restart.
 //
-// The same program plays both roles. Without a role it is the host: it starts an adder process, asks its actor
-// for a sum, kills the process, sees its monitor fire, starts another one, and asks again.
+// The same program plays both roles. Without a role it is the host: it starts an adder process, asks its
+// actor for a sum, kills the process, sees its monitor fire, starts another one, and asks again.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

@@ -76,7 +76,7 @@ private:
 };
 
 troupe::dataset_source samples(const troupe::job_settings&) {
-  return troupe::synthetic_source({.samples = 8192, .features = features, .classes = classes, .noise = 1.0F});
+  return troupe::synthetic_source({.samples = 8192, .features = features, .classes = classes, .noise = 0.7F});
 }
 
 } // namespace

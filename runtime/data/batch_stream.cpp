@@ -63,6 +63,10 @@ std::size_t batch_stream::credit_left() const {
   return pool_ ? pool_->available() : 0;
 }
 
+std::size_t batch_stream::lent() const {
+  return pool_ ? pool_->count() - pool_->available() : 0;
+}
+
 void batch_stream::publish(batch&& ready) {
   invariant(queue_.try_push(std::move(ready)), "PF-1: outstanding batches never exceed the credit");
   if (!hungry_.exchange(false)) return;

@@ -54,6 +54,8 @@ public:
   // An empty lease: the credit is used up. After `reserve`.
   [[nodiscard]] lease try_lend();
   [[nodiscard]] std::size_t credit_left() const;
+  // Buffers that are being filled, ready, or with the consumer.
+  [[nodiscard]] std::size_t lent() const;
   void publish(batch&& ready);
   void clear(); // drops what is ready
   // The producer to be told of returned buffers, on the consumer's thread. `detach` is ignored where another

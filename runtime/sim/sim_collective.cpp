@@ -41,6 +41,7 @@ public:
 
   void arrive(std::uint32_t rank, sim_process& who, all_reduce_done done) {
     ++arrivals_[rank];
+    if (hub_.observer_ != nullptr) hub_.observer_->on_arrival(who.pid());
     if (aborted_) return complete({&who, std::move(done)}, 0);
     arrived_[rank] = std::make_unique<waiter>(waiter{&who, std::move(done)});
     std::vector<std::int64_t> pids;

@@ -22,6 +22,8 @@ class sim_meeting;
 class sim_collective_observer {
 public:
   virtual ~sim_collective_observer() = default;
+  // A process has entered an all-reduce, whatever becomes of it.
+  virtual void on_arrival(std::int64_t pid) = 0;
   // All ranks have arrived; `pids` by rank. `sum` numbers the sums of the world from 1.
   virtual void on_sum(std::uint64_t sum, const collective_shape& shape,
                       std::span<const std::int64_t> pids) = 0;

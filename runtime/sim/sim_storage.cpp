@@ -8,10 +8,12 @@ namespace {
 
 std::string parent_of(const std::string& path) {
   const auto slash = path.find_last_of('/');
-  return slash == std::string::npos ? std::string{} : path.substr(0, slash);
+  if (slash == std::string::npos) return {};
+  return slash == 0 && path.size() > 1 ? "/" : path.substr(0, slash);
 }
 
 bool inside(const std::string& path, const std::string& directory) {
+  if (directory == "/") return path.size() > 1 && path.front() == '/';
   return path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/';
 }
 
@@ -23,7 +25,7 @@ error missing(const std::string& path) {
 
 expected<void> sim_storage::create_directories(const std::string& path) {
   if (failure_) return *failure_;
-  for (auto at = path; !at.empty(); at = parent_of(at)) {
+  for (auto at = path; !at.empty() && at != "/"; at = parent_of(at)) {
     const auto [found, fresh] = entries_.try_emplace(at, entry{true, {}});
     if (!fresh && !found->second.directory) return error{errc::storage_failed, at + ": not a directory"};
   }
@@ -76,7 +78,8 @@ expected<std::vector<std::string>> sim_storage::list(const std::string& director
   if (found == entries_.end() || !found->second.directory) return missing(directory);
   std::vector<std::string> names;
   for (const auto& [path, one] : entries_) {
-    if (parent_of(path) == directory) names.push_back(path.substr(directory.size() + 1));
+    if (parent_of(path) == directory)
+      names.push_back(path.substr(directory == "/" ? 1 : directory.size() + 1));
   }
   std::sort(names.begin(), names.end());
   return names;

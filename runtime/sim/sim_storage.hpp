@@ -44,7 +44,7 @@ private:
     bool directory{false};
     std::vector<std::byte> bytes;
   };
-  std::map<std::string, entry> entries_;
+  std::map<std::string, entry> entries_{{"/", {true, {}}}};
   std::uint64_t capacity_{~std::uint64_t{0}};
   std::optional<error> failure_;
   std::function<void(sim_process&)> before_change_;

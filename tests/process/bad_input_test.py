@@ -1,4 +1,4 @@
-"""Bad input: one line that names what is wrong and what is accepted; the right exit code; nothing happened."""
+"""Bad input: one line that names what is wrong and what is accepted, the exit code, and nothing happened."""
 
 import ctypes
 import gzip
@@ -107,13 +107,15 @@ class BadInput(ProcessTest):
         """plan files: missing, not TOML, an unknown key, an unknown kind"""
         for name, content, parts in [
             ("broken.toml", b"[[fault\n", [":1:", "rror"]),
-            ("key.toml", b'[[fault]]\nkindd = "kill"\n', [":2:", "unknown key 'kindd'", "did you mean kind?"]),
+            ("key.toml", b'[[fault]]\nkindd = "kill"\n',
+             [":2:", "unknown key 'kindd'", "did you mean kind?"]),
             ("kind.toml", b'[[fault]]\nspec = "explode@step=3"\n', ["explode", "unknown kind"]),
         ]:
             with self.subTest(name=name):
                 path = self.write(name, content)
                 self.refused(2, ["--steps", "5", "--fault-plan", path], f"--fault-plan {path}", *parts)
-        self.refused(2, ["--fault-plan", "given/none"], "--fault-plan given/none: cannot be read", "No such file")
+        self.refused(2, ["--fault-plan", "given/none"],
+                     "--fault-plan given/none: cannot be read", "No such file")
 
     # --- datasets ---
 
@@ -181,7 +183,8 @@ class BadInput(ProcessTest):
             self.skipTest(f"cannot mount here: {made.stderr.strip()}")
         try:
             for where in ("read-only", "read-only/ck"):
-                self.refused(2, ["--checkpoint-dir", where], f"--checkpoint-dir {where}", "Read-only file system")
+                self.refused(2, ["--checkpoint-dir", where],
+                             f"--checkpoint-dir {where}", "Read-only file system")
         finally:
             subprocess.run(["umount", mounted], check=True)
 
@@ -191,7 +194,8 @@ class BadInput(ProcessTest):
         """a port that is in use"""
         with socket.create_server(("127.0.0.1", 0)) as taken:
             where = f"127.0.0.1:{taken.getsockname()[1]}"
-            self.refused(2, ["--listen", where, "--checkpoint-dir", "ck"], f"--listen {where}", "in use", "accepted")
+            self.refused(2, ["--listen", where, "--checkpoint-dir", "ck"],
+                         f"--listen {where}", "in use", "accepted")
 
     def test_wrong_token(self):
         """a wrong token, another program, no place: exit code 7; the job does not notice"""
@@ -208,7 +212,7 @@ class BadInput(ProcessTest):
             self.assert_one_line(result, code, *parts)
         result = Job(self, command=[harness.program, "--join", endpoint]).end()
         self.assert_one_line(result, 2, "--token-file")
-        with socket.create_connection(tuple(endpoint.rsplit(":", 1))) as rubbish:  # and one that talks nonsense
+        with socket.create_connection(tuple(endpoint.rsplit(":", 1))) as rubbish:  # and one with nonsense
             rubbish.sendall(b"GET / HTTP/1.0\r\n\r\n" * 1000)
         result = job.end()
         self.assert_finished(result, 1000, clean)
@@ -264,7 +268,8 @@ class BadInput(ProcessTest):
     def test_resume_of_a_step_that_is_not_there(self):
         """--resume STEP where there is none: exit code 6, and the steps that are there"""
         self.checkpoints()
-        self.refused_checkpoint(6, ["--steps", 100, "--resume", 30], "--resume 30", "accepted: 20, 40, 60, auto, none")
+        self.refused_checkpoint(6, ["--steps", 100, "--resume", 30],
+                                "--resume 30", "accepted: 20, 40, 60, auto, none")
         result = Job(self, *harness.USUAL, "--steps", 100, "--checkpoint-dir", "new", "--resume", 30).end()
         self.assert_one_line(result, 6, "--resume 30", "accepted: auto, none")
         self.assertFalse(os.path.exists(os.path.join(self.work, "new")))
@@ -280,7 +285,8 @@ class BadInput(ProcessTest):
             last = file.read(1)
             file.seek(-1, os.SEEK_END)
             file.write(bytes([last[0] ^ 1]))
-        self.refused_checkpoint(6, ["--steps", 100, "--resume", 40], "--resume 40", "digest", "accepted: 20, 60")
+        self.refused_checkpoint(6, ["--steps", 100, "--resume", 40],
+                                "--resume 40", "digest", "accepted: 20, 60")
 
     def test_checkpoint_of_another_program(self):
         """a checkpoint of another program: exit code 2"""

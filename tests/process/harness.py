@@ -141,7 +141,8 @@ class Job:
         outputs = ["--events", self.events_path, "--summary", self.summary_path]
         self.command = command or [program, *options, *outputs]
         say(f"  $ {shlex.join([PROGRAM_NAME, *self.command[1:]])}")
-        streams = [open(os.path.join(case.out, f"{name}{self.number}"), "wb") for name in ("stdout", "stderr")]
+        streams = [open(os.path.join(case.out, f"{name}{self.number}"), "wb")
+                   for name in ("stdout", "stderr")]
         self.process = subprocess.Popen(
             self.command,
             cwd=case.work,
@@ -326,10 +327,12 @@ class ProcessTest(unittest.TestCase):
             pids |= {e["pid"] for e in job.events() if e["event"] == "worker_started"}
         segments = {i: p for i, p in sysv_segments().items() if i not in self.sysv_before and p in pids}
         self.assertEqual(segments, {}, "System V segments (id: creator)")
-        ports = {int(e["endpoint"].rsplit(":", 1)[1]) for j in self.jobs for e in j.events() if "endpoint" in e}
+        ports = {int(e["endpoint"].rsplit(":", 1)[1])
+                 for j in self.jobs for e in j.events() if "endpoint" in e}
         self.assertEqual(ports & listening_ports(), set(), "listening ports")
         self.assertEqual(os.listdir(self.tmp), [], "files in TMPDIR")
-        self.assertEqual(set(os.listdir(self.work)) - self.kept_in_work, set(), "files in the current directory")
+        self.assertEqual(set(os.listdir(self.work)) - self.kept_in_work, set(),
+                         "files in the current directory")
 
     def assert_versions_only(self, directory="ck", journal=False):
         """Finished versions, and a journal only where a director has died."""

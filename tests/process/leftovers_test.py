@@ -1,4 +1,4 @@
-"""Nothing is left: not after an orderly end, not after a director's death, not after the death of everything."""
+"""Nothing is left: not after an orderly end, a director's death, or the death of everything."""
 
 import os
 import signal
@@ -22,7 +22,8 @@ class Leftovers(ProcessTest):
 
     def test_orderly_end(self):
         """an orderly end leaves finished versions and nothing else"""
-        result = self.run_job("--steps", STEPS, "--checkpoint-dir", "ck", "--checkpoint-every", 50, "--keep", 2)
+        result = self.run_job("--steps", STEPS, "--checkpoint-dir", "ck", "--checkpoint-every", 50,
+                              "--keep", 2)
         self.assert_finished(result, STEPS)
         self.assertEqual(self.assert_versions_only(), [f"step-{s:012}" for s in (350, 400)])
 
@@ -61,7 +62,7 @@ class Leftovers(ProcessTest):
         self.assert_nothing_left()
 
     def test_director_stopped_for_long(self):
-        """a director that is silent for longer than the grace is gone for its workers; it ends when it wakes"""
+        """a director that is silent for longer than the grace is gone for its workers; it ends once awake"""
         job = self.start("--steps", 1000000, "--detect-after", "250ms")
         job.event("generation_started")
         workers = list(job.workers().values())

@@ -16,8 +16,10 @@ class SharedDirectory(ProcessTest):
         second = self.start(*options, "--detect-after", "100ms").end()
         self.assertEqual(second.code, 2)
         self.assertEqual(len(second.err), 2, second.err)
-        self.assertTrue(second.err[0].startswith("waiting up to 3s for the processes of an earlier job in ck"))
-        self.assertTrue(second.err[1].startswith("fashion_mnist: --checkpoint-dir 'ck' is in use"), second.err[1])
+        self.assertTrue(
+            second.err[0].startswith("waiting up to 3s for the processes of an earlier job in ck"))
+        self.assertTrue(
+            second.err[1].startswith("fashion_mnist: --checkpoint-dir 'ck' is in use"), second.err[1])
         self.assertIn("choose another directory", second.err[1])
         self.assertEqual(second.events, [])
         self.assertIsNone(second.summary)
@@ -50,7 +52,8 @@ class SharedDirectory(ProcessTest):
             self.assert_finished(job.end(), 200, None)
         self.assertEqual(jobs[0].events()[-1]["state_digest"], jobs[1].events()[-1]["state_digest"])
         self.assert_nothing_left()
-        self.assertEqual(os.listdir(os.path.join(self.work, "ck")), os.listdir(os.path.join(self.work, "other")))
+        self.assertEqual(os.listdir(os.path.join(self.work, "ck")),
+                         os.listdir(os.path.join(self.work, "other")))
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ class Run(unittest.TestCase):
     def test_a_troupe_program_is_its_own_director(self):
         with tempfile.TemporaryDirectory() as folder:
             summary = os.path.join(folder, "summary.json")
-            done = tool("run", "-n", "3", "--json", os.path.join(BIN, "recovery_job"), "--steps", "20", "--quiet",
-                        "--summary", summary)
+            done = tool("run", "-n", "3", "--json", os.path.join(BIN, "recovery_job"), "--steps", "20",
+                        "--quiet", "--summary", summary)
             self.assertEqual(done.returncode, 0, done.stderr)
             told = json.loads(done.stdout)
             self.assertEqual((told["kind"], told["copies"]), ("troupe", 1))
@@ -85,7 +85,8 @@ class Run(unittest.TestCase):
                 self.assertEqual(json.load(file)["workers_start"], 3)
 
     def test_usage_errors_are_one_line(self):
-        for arguments in (["run", "no-such-program-here"], ["run"], ["nun"], ["bench", "message"], ["run", "-n"]):
+        for arguments in (["run", "no-such-program-here"], ["run"], ["nun"], ["bench", "message"],
+                          ["run", "-n"]):
             done = tool(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertEqual(done.stdout, "")
@@ -96,8 +97,9 @@ class Checkpoints(unittest.TestCase):
     def test_verify_finds_a_flipped_bit(self):
         with tempfile.TemporaryDirectory() as folder:
             directory = os.path.join(folder, "checkpoints")
-            made = subprocess.run([os.path.join(BIN, "recovery_job"), "--steps", "40", "--quiet", "--workers", "2",
-                                   "--checkpoint-dir", directory, "--checkpoint-every", "20"],
+            made = subprocess.run([os.path.join(BIN, "recovery_job"), "--steps", "40", "--quiet",
+                                   "--workers", "2", "--checkpoint-dir", directory,
+                                   "--checkpoint-every", "20"],
                                   capture_output=True, text=True, timeout=LIMIT_S, check=False)
             self.assertEqual(made.returncode, 0, made.stderr)
             listed = json.loads(tool("ckpt", "ls", directory, "--json").stdout)
@@ -114,7 +116,8 @@ class Checkpoints(unittest.TestCase):
 
     @staticmethod
     def flip_a_bit(directory):
-        version = os.path.join(directory, sorted(d for d in os.listdir(directory) if d.startswith("step-"))[-1])
+        newest = max(d for d in os.listdir(directory) if d.startswith("step-"))
+        version = os.path.join(directory, newest)
         shard = next(f for f in sorted(os.listdir(version)) if f.endswith(".safetensors"))
         with open(os.path.join(version, shard), "r+b") as file:
             file.seek(-100, os.SEEK_END)
@@ -137,7 +140,8 @@ class Bench(unittest.TestCase):
     def test_recovery(self):
         rows = self.rows_of("recovery", "--quick", "--detect-after", "500ms")
         self.assertEqual([(r["system"], r["fault"], r["workers"]) for r in rows],
-                         [("troupe", "SIGKILL", 2), ("troupe", "SIGSTOP", 2), ("restart", "SIGKILL of all", 2)])
+                         [("troupe", "SIGKILL", 2), ("troupe", "SIGSTOP", 2),
+                          ("restart", "SIGKILL of all", 2)])
         for row in rows[:2]:
             self.assertTrue(row["survivors_kept"])
             self.assertLessEqual(row["steps_lost"]["max"], 1)
@@ -151,7 +155,8 @@ class Bench(unittest.TestCase):
             self.skipTest("the dataset is not installed")
         rows = self.rows_of("step", "--quick")
         self.assertEqual([(r["system"], r["workers"], r["global_batch"]) for r in rows],
-                         [(s, w, b) for b in (128, 1024) for s, w in (("bare", 1), ("troupe", 1), ("troupe", 2))])
+                         [(s, w, b) for b in (128, 1024)
+                          for s, w in (("bare", 1), ("troupe", 1), ("troupe", 2))])
         for row in rows:
             self.assertGreater(row["samples_per_s"], 0)
             self.assertGreaterEqual(row["step_ms"]["p99"], row["step_ms"]["p50"])

@@ -1,0 +1,139 @@
+#include "cli/sim/checkers.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/checkpoint/catalog.hpp"
+#include "runtime/checkpoint/checkpoint_reader.hpp"
+#include "runtime/train/state_digest.hpp"
+
+namespace troupe::sim {
+namespace {
+
+using findings = std::vector<std::string>;
+
+// What the workload's model declares, and how its state is named.
+struct state_shape {
+  std::unique_ptr<parameter_store> store;
+  state_layout layout;
+  std::string rule, schedule;
+};
+
+state_shape shape_of(const workload& what) {
+  const auto graph = make_graph(what, {});
+  state_shape shape{std::make_unique<parameter_store>(what.seed), {}, {}, {}};
+  const auto kernels = graph.factory()(*shape.store);
+  auto rule = make_optimizer(graph.rule());
+  shape.store->freeze((*rule)->slot_names());
+  shape.layout = layout_of(shape.store->layout(), graph.identity().name);
+  shape.rule = (*rule)->text();
+  shape.schedule = text_of(resolved(graph.rate(), what.steps));
+  return shape;
+}
+
+void check_end(cluster& over, const reference& known, findings& out) {
+  const auto& end = over.ends().back();
+  if (!end.over) {
+    out.emplace_back("the job did not end within its budget of events and of virtual time");
+    return;
+  }
+  for (const auto pid : over.machine().world.alive())
+    out.push_back("process " + std::to_string(pid) + " is left over");
+  if (end.exit_code != 0) {
+    out.push_back("the job ended with exit code " + std::to_string(end.exit_code) + ": " +
+                  (end.cause ? end.cause->text : "no cause"));
+    return;
+  }
+  if (end.summary.state_digest != known.state_digest || end.summary.weights_digest != known.weights_digest)
+    out.push_back("the final state is " + end.summary.state_digest + ", without faults it is " +
+                  known.state_digest);
+}
+
+void check_generations(cluster& over, findings& out) {
+  std::istringstream lines{over.events()};
+  std::uint64_t newest = 0;
+  bool finished = false;
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (event.is_discarded()) {
+      out.push_back("an event is no JSON object: " + line);
+      continue;
+    }
+    const auto& name = event.at("event");
+    finished = name == "job_finished";
+    if (name != "generation_started") continue;
+    const std::uint64_t generation = event.at("generation");
+    if (generation <= newest)
+      out.push_back("generation " + std::to_string(generation) + " starts after generation " +
+                    std::to_string(newest));
+    newest = std::max(newest, generation);
+  }
+  if (!finished) out.emplace_back("the last event is not job_finished");
+}
+
+void check_checkpoint(cluster& over, const reference& known, const fault_scenario& scenario, findings& out) {
+  auto shape = shape_of(over.what());
+  const catalog versions{over.machine().disk, checkpoint_directory};
+  const auto search = versions.newest_verified(shape.layout);
+  if (!search || !search->found) {
+    if (scenario.newest_is_last) out.emplace_back("no checkpoint verifies");
+    return;
+  }
+  for (const auto& one : search->rejected)
+    out.push_back(one.path + " is published and does not verify: " + one.cause.text);
+  const auto& found = *search->found;
+  const auto step = found.step.value();
+  if (scenario.newest_is_last && step != over.what().steps)
+    out.push_back("the newest checkpoint is of step " + std::to_string(step));
+  const auto wanted = known.checkpoints.find(step);
+  if (wanted == known.checkpoints.end() || found.manifest.metadata.state_digest != wanted->second)
+    out.push_back("the checkpoint of step " + std::to_string(step) +
+                  " says another state than without faults");
+  const auto loaded = load_version(over.machine().disk, found, shape.layout, shape.store->bytes());
+  if (!loaded) {
+    out.push_back("the newest checkpoint does not load: " + loaded.failure().text);
+    return;
+  }
+  const auto digest = state_digest(shape.store->layout(), shape.store->arena(), shape.rule, shape.schedule,
+                                   {step, step * over.what().global_batch});
+  if (digest != loaded->state_digest)
+    out.push_back("the checkpoint of step " + std::to_string(step) + " holds another state than it says");
+}
+
+} // namespace
+
+reference reference_of(cluster& from) {
+  reference out;
+  const auto& summary = from.ends().back().summary;
+  out.weights_digest = summary.weights_digest;
+  out.state_digest = summary.state_digest;
+  out.events = from.machine().world.events();
+  const catalog versions{from.machine().disk, checkpoint_directory};
+  const auto listing = versions.list();
+  if (!listing) return out;
+  for (const auto& entry : listing->versions) {
+    const auto version = read_manifest(from.machine().disk, entry.path);
+    if (version) out.checkpoints[entry.step.value()] = version->metadata.state_digest;
+  }
+  return out;
+}
+
+findings check(cluster& over, const reference& known, const fault_scenario& scenario) {
+  findings out;
+  check_end(over, known, out);
+  if (!out.empty()) return out; // the rest would only repeat it
+  for (auto& one : over.samples().check())
+    out.push_back(std::move(one));
+  check_generations(over, out);
+  check_checkpoint(over, known, scenario, out);
+  if (over.leases_lost() != 0) out.push_back(std::to_string(over.leases_lost()) + " leases are lost");
+  const auto again = over.samples().recomputed();
+  if (scenario.recomputed_max && again > *scenario.recomputed_max)
+    out.push_back(std::to_string(again) + " steps were computed again, at most " +
+                  std::to_string(*scenario.recomputed_max) + " are allowed");
+  return out;
+}
+
+} // namespace troupe::sim

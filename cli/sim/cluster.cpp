@@ -1,0 +1,200 @@
+#include "cli/sim/cluster.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <string_view>
+
+#include "actors/director/director_actor.hpp"
+#include "actors/graph/director_process.hpp"
+#include "actors/graph/worker_process.hpp"
+#include "runtime/policy/timeouts.hpp"
+
+namespace troupe::sim {
+namespace {
+
+constexpr std::uint64_t events_max = 3'000'000;
+constexpr auto time_max = std::chrono::minutes{10};            // virtual
+constexpr auto guard_interval = std::chrono::milliseconds{50}; // between two looks at the directory's lock
+constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
+constexpr int exit_not_started = 70;
+
+std::string value_of(const process_spec& spec, std::string_view name) {
+  for (auto it = spec.environment.rbegin(); it != spec.environment.rend(); ++it) {
+    if (it->size() > name.size() && it->starts_with(name) && (*it)[name.size()] == '=')
+      return it->substr(name.size() + 1);
+  }
+  return {};
+}
+
+} // namespace
+
+// --- a worker -------------------------------------------------------------------------------------------
+
+class cluster::worker_program final : public sim_program {
+public:
+  worker_program(cluster& owner, sim_process& process)
+      : owner_{owner}
+      , process_{process}
+      , seams_{owner.machine_, process}
+      , door_{owner.machine_.network.make_client(process)}
+      , graph_{make_graph(owner.what_, [&owner, pid = process.pid()](const batch_view& shard) {
+        owner.history_.on_shard(pid, shard);
+      })} {
+    owner_.roles_[process.pid()] = role::worker;
+    owner_.history_.watch(process.pid(), process.box);
+    const auto slot = value_of(process.spec, slot_variable);
+    (void)std::from_chars(slot.data(), slot.data() + slot.size(), slot_);
+    auto& env = seams_.env();
+    const join_offer offer{.incarnation = env.network.self(),
+                           .pid = process.pid(),
+                           .host = "simulated",
+                           .program = graph_.identity().name,
+                           .slot = slot_,
+                           .address = env.network.local_address()};
+    door_->join(value_of(process.spec, endpoint_variable), offer,
+                timeouts::derive(detect_after_default).orphan_grace, [this](expected<join_answer> joined) {
+                  if (!joined) return end(exit_code_of(joined.failure().code), joined.failure().text);
+                  begin(*joined);
+                });
+  }
+
+private:
+  void begin(const join_answer& joined) {
+    auto made = worker_process::make(
+        {.env = seams_.env(),
+         .stage = owner_.stage_,
+         .pid = process_.pid(),
+         .slot = static_cast<std::uint32_t>(slot_),
+         .over = [this](int code, const std::string& cause) { code == 0 ? rest() : end(code, cause); }},
+        graph_, joined);
+    if (!made) return end(exit_code_of(made.failure().code), made.failure().text);
+    work_ = std::move(*made);
+    work_->start();
+  }
+  // Whoever still holds a lease gets the time to give it back.
+  void rest() {
+    process_.clock.call_after(rest_time, [this] {
+      owner_.leases_lost_ += work_->leases_out();
+      process_.request_exit(0);
+    });
+  }
+  void end(int code, const std::string& cause) {
+    auto& place = process_.box->cause;
+    const auto length = std::min(cause.size(), place.size() - 1);
+    std::memcpy(place.data(), cause.data(), length);
+    place[length] = '\0';
+    process_.request_exit(code);
+  }
+
+  cluster& owner_;
+  sim_process& process_;
+  sim_environment seams_;
+  std::unique_ptr<rendezvous_client> door_;
+  training_graph graph_;
+  std::int64_t slot_{0};
+  std::unique_ptr<worker_process> work_;
+};
+
+// --- the director ---------------------------------------------------------------------------------------
+
+class cluster::director_program final : public sim_program {
+public:
+  director_program(cluster& owner, sim_process& process, std::size_t life)
+      : owner_{owner}
+      , process_{process}
+      , life_{life}
+      , seams_{owner.machine_, process,
+               [&owner](sim_process& child) -> std::unique_ptr<sim_program> {
+                 return std::make_unique<worker_program>(owner, child);
+               }}
+      , door_{owner.machine_.network.make_server(process)}
+      , graph_{make_graph(owner.what_, {})} {
+    wait_for_directory();
+  }
+
+private:
+  void wait_for_directory() {
+    if (owner_.alive(role::worker).empty()) return begin();
+    process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
+  }
+  void begin() {
+    auto made = director_process::make(
+        {.env = seams_.env(),
+         .door = *door_,
+         .stage = owner_.stage_,
+         .events = owner_.events_,
+         .people = owner_.people_,
+         .style = progress_line::style::plain,
+         .worker = {},
+         .job = random_id_from<job_id>(process_.random),
+         .over = [this](int code, const std::optional<error>& cause) { end(code, cause); }},
+        graph_, owner_.what_.settings());
+    if (!made) return end(exit_code_of(made.failure().code), made.failure());
+    job_ = std::move(*made);
+    if (auto started = job_->start(); !started) end(exit_not_started, started.failure());
+  }
+  void end(int code, const std::optional<error>& cause) {
+    auto& end = owner_.ends_[life_];
+    end.over = true;
+    end.exit_code = code;
+    end.cause = cause;
+    if (job_ != nullptr) end.summary = job_->summary();
+    process_.request_exit(code);
+  }
+
+  cluster& owner_;
+  sim_process& process_;
+  std::size_t life_;
+  sim_environment seams_;
+  std::unique_ptr<rendezvous_server> door_;
+  training_graph graph_;
+  std::unique_ptr<director_process> job_;
+};
+
+// --- the cluster ----------------------------------------------------------------------------------------
+
+cluster::cluster(std::uint64_t seed, const workload& what)
+    : what_{what}
+    , history_{what}
+    , machine_{seed} {
+  machine_.collectives.set_observer(&history_);
+}
+
+cluster::~cluster() = default;
+
+void cluster::start_director() {
+  const auto life = ends_.size();
+  ends_.emplace_back();
+  auto& process = machine_.world.start({}, duration{0}, [this, life](sim_process& of) {
+    return std::make_unique<director_program>(*this, of, life);
+  });
+  ends_.back().pid = process.pid();
+  roles_[process.pid()] = role::director;
+}
+
+std::vector<std::int64_t> cluster::alive(role which) const {
+  std::vector<std::int64_t> pids;
+  for (const auto pid : machine_.world.alive()) {
+    // A process that was started and has not begun yet is a worker.
+    const auto known = roles_.find(pid);
+    if ((known == roles_.end() ? role::worker : known->second) == which) pids.push_back(pid);
+  }
+  return pids;
+}
+
+bool cluster::over() const {
+  return ends_.back().over && machine_.world.alive().empty();
+}
+
+bool cluster::run(const between& strike) {
+  const auto end = machine_.world.now() + time_max;
+  const auto stop = [&] {
+    if (strike) strike(*this);
+    return over() || machine_.world.now() > end;
+  };
+  (void)machine_.world.run_until(stop, events_max);
+  return over();
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,80 @@
+// Simulated cluster: one director and its workers, as programs of simulated processes on one machine.
+//
+// Flow:     workload, seed -> [cluster] -> events, what people read, summaries, checkpoints on a disk
+// Owns:     the machine (world, network, disk), and what outlives every process. The processes are those of
+//           a real job: director_process and worker_process, unchanged.
+// Runs on:  the caller's thread.
+// A further director may be started when the one before has died: like a real one it waits until no process
+// of the earlier job holds the checkpoint directory any more.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/sim/history.hpp"
+#include "cli/sim/workload.hpp"
+#include "runtime/data/staging.hpp"
+#include "runtime/sim/sim_environment.hpp"
+#include "runtime/telemetry/summary.hpp"
+#include "runtime/telemetry/text_sink.hpp"
+
+namespace troupe::sim {
+
+enum class role : std::uint8_t { director, worker };
+
+// How one director's life ended.
+struct job_end {
+  std::int64_t pid{0};
+  bool over{false}; // it said so itself; else it was struck
+  int exit_code{0};
+  std::optional<error> cause;
+  job_summary summary;
+};
+
+class cluster {
+public:
+  cluster(std::uint64_t seed, const workload& what);
+  ~cluster();
+  cluster(const cluster&) = delete;
+  cluster& operator=(const cluster&) = delete;
+
+  void start_director();
+  // Asked between any two tasks; may strike.
+  using between = std::function<void(cluster&)>;
+  // Until the newest director's job is over and no process is left; false when a budget was spent first.
+  [[nodiscard]] bool run(const between& strike);
+
+  [[nodiscard]] sim_machine& machine() { return machine_; }
+  [[nodiscard]] const workload& what() const { return what_; }
+  [[nodiscard]] history& samples() { return history_; }
+  [[nodiscard]] const history& samples() const { return history_; }
+  [[nodiscard]] std::vector<std::int64_t> alive(role which) const;
+  [[nodiscard]] const std::vector<job_end>& ends() const { return ends_; }
+  // Of all directors, one after another; each begins with job_started.
+  [[nodiscard]] const std::string& events() const { return events_.text(); }
+  [[nodiscard]] const std::string& people() const { return people_.text(); }
+  // Leases that workers still held when their job was over.
+  [[nodiscard]] std::size_t leases_lost() const { return leases_lost_; }
+
+private:
+  class director_program;
+  class worker_program;
+  friend class director_program;
+  friend class worker_program;
+  [[nodiscard]] bool over() const;
+
+  workload what_;
+  history history_;
+  memory_staging stage_;
+  memory_text_sink events_, people_;
+  std::vector<job_end> ends_;
+  std::map<std::int64_t, role> roles_;
+  std::size_t leases_lost_{0};
+  sim_machine machine_; // last: its processes use all of the above
+};
+
+} // namespace troupe::sim

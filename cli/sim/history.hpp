@@ -1,0 +1,61 @@
+// Sample history: which samples went into which committed step, as the simulation saw it happen.
+//
+// Flow:     models (shards trained), collectives (sums made and taken), black boxes (steps applied)
+//           -> [history] -> checkers
+// A sum is committed once a process has applied it. Samples are known by their contents, not by what the
+// batch says of itself.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/sim/workload.hpp"
+#include "runtime/seams/process.hpp"
+#include "runtime/sim/sim_collective.hpp"
+
+namespace troupe::sim {
+
+class history final : public sim_collective_observer {
+public:
+  explicit history(const workload& what);
+
+  void watch(std::int64_t pid, std::shared_ptr<const black_box> box) { boxes_[pid] = std::move(box); }
+  void on_shard(std::int64_t pid, const batch_view& shard);
+  void on_arrival(std::int64_t pid) override;
+  void on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids) override;
+  void on_taken(std::uint64_t sum, std::int64_t pid) override;
+
+  // Every step exactly once in the history that counts, each with exactly its samples; no sum of another
+  // step, no step twice in one generation. Findings, one line each; empty: right.
+  [[nodiscard]] std::vector<std::string> check() const;
+  // Steps that were applied, lost, and computed again.
+  [[nodiscard]] std::uint64_t recomputed() const;
+  [[nodiscard]] std::size_t sums() const { return sums_.size(); }
+
+private:
+  struct shard_record {
+    std::uint64_t first_sample{0};
+    std::vector<std::uint64_t> indices; // of the dataset
+  };
+  struct sum_record {
+    generation_id generation;
+    std::uint32_t world{0};
+    std::vector<shard_record> shards;
+    std::vector<std::int64_t> applied_by;
+  };
+  [[nodiscard]] std::uint64_t step_of(const sum_record& sum) const;
+  void check_samples(const sum_record& sum, std::vector<std::string>& findings) const;
+
+  workload what_;
+  std::map<std::uint64_t, std::uint64_t> index_of_; // by the hash of a sample's inputs
+  std::map<std::int64_t, std::shared_ptr<const black_box>> boxes_;
+  std::map<std::int64_t, std::vector<shard_record>> trained_; // since the last arrival
+  std::map<std::int64_t, std::vector<shard_record>> arrived_;
+  std::map<std::uint64_t, sum_record> sums_; // by number, in the order in which they were made
+  std::vector<std::string> findings_;        // seen on the way
+};
+
+} // namespace troupe::sim
