@@ -308,6 +308,7 @@ void trainer::add_statistics(wire::worker_finished& out) const {
     return static_cast<double>(last_.counted.*what - warm_.counted.*what) / steps;
   };
   out.page_faults_per_step = per_step(&process_counters::page_faults);
+  out.cpu_ms_per_step = to_ms(last_.counted.cpu - warm_.counted.cpu) / steps;
   if (!last_.counted.counts_allocations) return;
   out.allocations_per_step = per_step(&process_counters::data_allocations);
   out.control_allocations_per_s =
