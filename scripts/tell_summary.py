@@ -26,7 +26,8 @@ def main():
               f"training again after {milliseconds(failure['recovered_ms'])}, "
               f"steps lost {failure['steps_lost']}, state from {failure['source'] or 'nowhere'}")
     print(f"survivors         {'kept their processes' if summary['survivors_kept'] else 'were restarted'}")
-    print(f"checkpoints       {summary['checkpoint']['written']} written, {summary['checkpoint']['failed']} failed")
+    checkpoints = summary["checkpoint"]
+    print(f"checkpoints       {checkpoints['written']} written, {checkpoints['failed']} failed")
     print(f"test accuracy     {summary['accuracy']}")
 
     if len(summary["failures"]) < given.failures_min:

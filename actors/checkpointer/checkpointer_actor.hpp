@@ -1,7 +1,8 @@
 // Checkpointer's actor: writes snapshots to storage, one after another, and says how it went.
 //
-// Flow:     worker -> write_checkpoint (a leased snapshot) -> [checkpointer] -> storage thread ->
-// checkpoint_settled Owns:     the writer. The lease goes with the work and is freed on the storage thread.
+// Flow:     worker -> write_checkpoint (a leased snapshot) -> [checkpointer] -> storage thread
+//           -> checkpoint_settled -> worker
+// Owns:     the writer. The lease goes with the work and is freed on the storage thread.
 // Runs on:  the event loop; every file call on the storage executor, in order.
 // Fails:    a failed write is reported and training goes on; the older version stays the newest.
 #pragma once

@@ -38,6 +38,10 @@ struct generation_started {
   step_id step;
   std::uint32_t world{0};
 };
+struct first_step_applied {
+  generation_id generation;
+  step_id step;
+};
 struct generation_ended {
   generation_id generation;
   std::string cause;
@@ -96,6 +100,7 @@ struct job_finished {
   generation_id generation;
   std::uint32_t world{0};
   std::uint64_t restarts{0};
+  step_id newest; // applied, as far as known
 };
 
 } // namespace troupe::job_record
@@ -105,9 +110,10 @@ namespace troupe {
 using job_record_variant =
     std::variant<job_record::worker_started, job_record::worker_ready, job_record::resume_found,
                  job_record::checkpoint_rejected, job_record::generation_started,
-                 job_record::generation_ended, job_record::collective_aborted, job_record::state_sent,
-                 job_record::failure_detected, job_record::failure_recovered, job_record::straggler,
-                 job_record::resize, job_record::survivor_killed, job_record::progressed,
-                 job_record::checkpoint, job_record::budget_spent, job_record::job_finished>;
+                 job_record::first_step_applied, job_record::generation_ended, job_record::collective_aborted,
+                 job_record::state_sent, job_record::failure_detected, job_record::failure_recovered,
+                 job_record::straggler, job_record::resize, job_record::survivor_killed,
+                 job_record::progressed, job_record::checkpoint, job_record::budget_spent,
+                 job_record::job_finished>;
 
 } // namespace troupe

@@ -1,9 +1,9 @@
 // Edges inside one process: what its actors tell each other. Values; bulk travels as leases, never copied.
 //
-// worker -> prefetcher     assign_prefetch, stop_prefetch (one assignment at a time; the credit is the
-// stream's) worker -> checkpointer   write_checkpoint (at most `snapshot_slots` at a time: the lease is the
-// credit) checkpointer -> worker   checkpoint_settled (one for each write_checkpoint) process -> its actors
-// control_received, bulk_received, path_lost, tick
+//   worker -> prefetcher     assign_prefetch, stop_prefetch: one assignment at a time, credit: the stream
+//   worker -> checkpointer   write_checkpoint: at most `snapshot_slots` at a time; the lease is the credit
+//   checkpointer -> worker   checkpoint_settled: one for each write_checkpoint
+//   process -> its actors    control_received, bulk_received, path_lost, tick
 #pragma once
 
 #include <memory>
@@ -60,6 +60,11 @@ struct tick {
 struct prefetcher_restarted {
   static constexpr std::string_view wire_name = "troupe.prefetcher_restarted";
   std::string cause;
+};
+// To a worker's fresh life: the newest generation its process was asked to take part in.
+struct worker_restarted {
+  static constexpr std::string_view wire_name = "troupe.worker_restarted";
+  generation_id generation;
 };
 // Ends an actor with this error: its supervisor decides what follows.
 struct fail_now {

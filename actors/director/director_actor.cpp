@@ -21,7 +21,6 @@ public:
       : outside_{parts.outside}
       , office_{parts.office}
       , parts_{parts}
-      , reporter_{parts.reporter}
       , search_{std::make_shared<resume_search>(parts.resume)}
       , self_{std::move(self)} {}
 
@@ -74,15 +73,16 @@ public:
     journal(generation, fired, [to = self_, held] { tell(to, run_later{held}); });
   }
   void record(job_record_variant what) override {
-    caf::anon_send(reporter_, record_message{std::make_shared<const job_record_variant>(std::move(what))});
+    caf::anon_send(*parts_.reporter,
+                   record_message{std::make_shared<const job_record_variant>(std::move(what))});
   }
   void over(const std::optional<error>& cause) override {
-    if (!search_->directory.empty() && !cause) {
+    if (!search_->directory.empty() && journal_is_ours_) {
       outside_.storage_thread.post(
           [&files = outside_.files, search = search_] { (void)remove_journal(files, search->directory); });
     }
     auto then = std::make_shared<std::function<void()>>([done = parts_.over, cause] { done(cause); });
-    caf::anon_send(reporter_, reports_done{std::move(then)});
+    caf::anon_send(*parts_.reporter, reports_done{std::move(then)});
   }
   // What a successor needs is on storage before `then` runs, on the storage thread.
   void journal(generation_id generation, const fired_faults& fired, std::function<void()> then) {
@@ -93,6 +93,7 @@ public:
       entry->faults.push_back(to_text(one));
     entry->fired = fired.encode();
     auto after = std::make_shared<std::function<void()>>(std::move(then));
+    journal_is_ours_ = true;
     outside_.storage_thread.post([&files = outside_.files, search = search_, entry, after] {
       if (!search->directory.empty()) (void)write_journal(files, search->directory, *entry);
       if (*after) (*after)();
@@ -108,9 +109,9 @@ private:
   environment& outside_;
   post_office& office_;
   const director_parts parts_;
-  caf::actor reporter_;
   shared_search search_;
   caf::actor_addr self_;
+  bool journal_is_ours_{false}; // this job got as far as a generation: no successor of the one before is due
 };
 
 class director_state {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include <caf/actor.hpp>
 #include <caf/fwd.hpp>
 
 #include "actors/director/director_core.hpp"
@@ -27,9 +28,9 @@ struct director_parts {
   job_id job;
   std::uint32_t shards{1};
   std::size_t contribution_elements{0};
-  rendezvous_server& door; // started before the director is
-  process_spec worker;     // each worker's spec, without slot and endpoint
-  caf::actor& reporter;
+  rendezvous_server& door;                               // started before the director is
+  process_spec worker;                                   // each worker's spec, without slot and endpoint
+  std::shared_ptr<caf::actor> reporter;                  // of the reporter's current life
   std::function<void(const std::optional<error>&)> over; // after the last record was told
 };
 

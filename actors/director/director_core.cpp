@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 
@@ -124,7 +125,8 @@ void director_core::announce_start(const action::start_generation& action) {
 void director_core::act(const action::finish_job& action) {
   end_cause_ = action.cause;
   if (!end_cause_) check_replicas();
-  record::job_finished done{end_cause_, {}, members_.generation(), members_.joined(), restarts_};
+  record::job_finished done{end_cause_,        {},        members_.generation(),
+                            members_.joined(), restarts_, step_id{newest_step()}};
   if (!end_cause_) {
     for (const auto& member : members_.plan().members) {
       if (slots_[member.slot].finished) done.workers.push_back(*slots_[member.slot].finished);
@@ -164,7 +166,9 @@ expected<void> director_core::on_offer(const join_offer& offer) {
       if (!slots_[i].who) index = i;
     }
   }
-  if (!index) return error{errc::refused, "no place is free for process " + std::to_string(offer.pid)};
+  if (!index)
+    return error{errc::refused, "no place is free for process " + std::to_string(offer.pid) +
+                                    "; the job admits as many as its --external says"};
   auto& slot = slots_[*index];
   auto connected = ports_.connect(offer.incarnation, offer.address);
   if (!connected) return connected.failure();
@@ -173,7 +177,6 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.who = offer.incarnation;
   slot.address = offer.address;
   slot.condemned.reset();
-  detector_.watch(offer.incarnation, rank_id{*index}, ports_.now());
   return {};
 }
 
@@ -195,6 +198,8 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   if (slot.ready) return;
   slot.ready = true;
   slot.device = m.device;
+  // Not before: a process that starts does long work (it touches its memory) under the join's deadline.
+  detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
 }
@@ -240,6 +245,8 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
+  if (std::exchange(progressing_, m.generation) != m.generation)
+    ports_.record(record::first_step_applied{m.generation, m.step});
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {
@@ -428,45 +435,11 @@ std::string director_core::source_of(std::uint32_t slot) const {
   return "none";
 }
 
-// --- injected faults ------------------------------------------------------------------------------------
-
-std::optional<std::size_t> director_core::note_fault(std::uint32_t index) {
-  auto& slot = slots_[index];
-  if (slot.box == nullptr) return std::nullopt;
-  const auto fault = slot.box->fault_index.load();
-  const auto when = static_cast<std::uint64_t>(slot.box->fault_ns.load());
-  if (fault == 0 || fault > settings_.faults.size() || when == slot.fault_seen) return std::nullopt;
-  slot.fault_seen = when;
-  fired_.mark(fault - 1, rank_of(index));
-  return fault - 1;
-}
-
-// `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.
-void director_core::strike_all_but(std::uint32_t index, std::size_t fault) {
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    if (i == index || slots_[i].pid == 0 || !slots_[i].child) continue;
-    note_fault(i);
-    if (fired_.on(fault, rank_of(i)) < fired_.on(fault, rank_of(index))) fired_.mark(fault, rank_of(i));
-    slots_[i].struck_at = ports_.now();
-    ports_.signal(slots_[i].pid, SIGKILL);
-  }
-}
-
 rank_id director_core::rank_of(std::uint32_t slot) const {
   for (std::uint32_t rank = 0; rank < members_.plan().members.size(); ++rank) {
     if (members_.plan().members[rank].slot == slot) return rank_id{rank};
   }
   return rank_id{slot};
-}
-
-void director_core::continue_stopped(std::uint32_t index) {
-  auto& slot = slots_[index];
-  if (slot.box == nullptr || slot.pid == 0 || slot.condemned) return;
-  const auto length = duration{slot.box->fault_for_ns.load()};
-  const auto struck = slot.box->fault_ns.load();
-  if (length.count() == 0 || struck == 0 || ports_.now() < time_from_ns(struck) + length) return;
-  note_fault(index);
-  ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
 }
 
 // --- time and the end -----------------------------------------------------------------------------------

@@ -160,6 +160,7 @@ private:
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};
+  generation_id progressing_; // the newest generation that has applied a step
   time_point last_beat_;
   generation_id journaled_;
   std::optional<membership_action::start_generation> held_start_; // until it is in the journal (DI-5)

@@ -1,7 +1,8 @@
 // Journal: what a director leaves for its successor, beside the checkpoints.
 //
 // Flow:     director -> journal.json -> the next director of the same directory
-// Owns:     one small file, replaced whole (written, flushed, renamed). Removed when the job ends in order.
+// Owns:     one small file, replaced whole (written, flushed, renamed). Removed when the job is
+//           over, however it ended: only a director that was killed has a successor.
 // Runs on:  the storage executor.
 // Fails:    a journal that cannot be read is no journal: generations then start anew, which costs nothing but
 //           the memory of faults that have struck already.

@@ -13,6 +13,12 @@ expected<void> check_settings(const verified_version& version, const resume_sear
                                          ", another directory, or --resume none"};
   };
   const auto& metadata = version.manifest.metadata;
+  if (what.steps != 0 && version.step.value() > what.steps) {
+    return error{errc::bad_argument, "--steps " + std::to_string(what.steps) + ": " + what.directory +
+                                         " holds step " + to_string(version.step) +
+                                         " already; accepted: at least that many, another directory, or "
+                                         "--resume none"};
+  }
   if (metadata.seed != what.seed) return differs("--seed", metadata.seed, what.seed);
   if (metadata.shards != what.shards) return differs("--shards", metadata.shards, what.shards);
   if (metadata.global_batch != what.global_batch) {
@@ -21,10 +27,23 @@ expected<void> check_settings(const verified_version& version, const resume_sear
   return {};
 }
 
+// The step that was asked for is not there, or not whole.
+error not_resumable(const catalog& versions, const resume_search& what, const error& cause) {
+  std::string there;
+  if (auto listing = versions.list()) {
+    for (const auto& one : listing->versions)
+      if (one.step != what.choice.step) there += to_string(one.step) + ", ";
+  }
+  return {cause.code, "--resume " + to_string(what.choice.step) + ": " + cause.text + "; accepted: " + there +
+                          "auto, none"};
+}
+
 expected<resume_found> newest(const catalog& versions, const resume_search& what) {
   auto search = versions.newest_verified(what.layout);
   if (!search) return search.failure();
-  if (search->refused) return *search->refused;
+  if (search->refused)
+    return error{search->refused->code, "--checkpoint-dir " + what.directory + ": " + search->refused->text +
+                                            "; accepted: another directory, or --resume none"};
   resume_found out{{}, std::move(search->rejected)};
   if (!search->found) return out;
   if (auto same = check_settings(*search->found, what); !same) return same.failure();
@@ -49,7 +68,7 @@ expected<resume_found> find_resume_point(storage& files, const resume_search& wh
   }
   case resume_choice::kind::version: {
     auto wanted = versions.version_at(what.choice.step, what.layout);
-    if (!wanted) return wanted.failure();
+    if (!wanted) return not_resumable(versions, what, wanted.failure());
     if (auto same = check_settings(*wanted, what); !same) return same.failure();
     auto aside = versions.abandon_after(what.choice.step, what.self);
     if (!aside) return aside.failure();

@@ -11,6 +11,7 @@
 #include "actors/remote/control_channel.hpp"
 #include "actors/remote/wire_message.hpp"
 #include "actors/reporter/reporter_actor.hpp"
+#include "actors/supervisor/supervisor_actor.hpp"
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
@@ -69,6 +70,8 @@ struct director_process::state {
 
   expected<void> prepare();
   void compose(const model_shape& shape, const fired_faults& fired, generation_id before);
+  void supervise();
+  void on_child_started(const child_change& what);
   void tick_again();
   [[nodiscard]] expected<join_answer> admit(const join_offer& offer);
   void finish(int code, const std::optional<error>& cause);
@@ -84,8 +87,9 @@ struct director_process::state {
   std::unique_ptr<post_office> office;
   std::shared_ptr<job_report> report;
   std::shared_ptr<director_core*> core{std::make_shared<director_core*>(nullptr)};
-  caf::actor director, reporter;
-  std::vector<caf::actor> users;
+  std::optional<director_parts> parts; // until the director starts
+  caf::actor root, director;
+  std::shared_ptr<caf::actor> reporter{std::make_shared<caf::actor>()}; // of the reporter's current life
   timer_id timer{0};
   std::shared_ptr<bool> alive{std::make_shared<bool>(true)};
   bool over{false};
@@ -151,46 +155,37 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                                             settings.seed, settings.shards, settings.workers,
                                                             per_step, *settings.steps},
                                         env.clock, outside.events, outside.people, outside.style);
-  reporter = spawn_reporter(runtime->system(), report);
-  director_parts parts{.outside = env,
-                       .office = *office,
-                       .settings = {.members = {.slots = settings.workers - outside.external_slots,
-                                                .external_slots = outside.external_slots,
-                                                .workers_min = settings.workers_min,
-                                                .join_deadline = limits.join_deadline,
-                                                .answer_deadline = limits.report_deadline,
-                                                .replacement_wait = limits.members_wait},
-                                    .limits = limits,
-                                    .intensity = graph.intensity(),
-                                    .restart_backoff = {},
-                                    .faults = settings.faults,
-                                    .fired_before = fired,
-                                    .generation_before = before},
-                       .resume = {.directory = settings.checkpoint_dir,
-                                  .layout = shape.layout,
-                                  .choice = settings.resume,
-                                  .seed = settings.seed,
-                                  .shards = settings.shards,
-                                  .global_batch = settings.global_batch,
-                                  .self = env.network.self()},
-                       .job = outside.job,
-                       .shards = settings.shards,
-                       .contribution_elements = shape.contribution,
-                       .door = outside.door,
-      .worker = outside.worker,
-                       .reporter = reporter,
-                       .over = [this, here = alive](const std::optional<error>& cause) {
-                         if (*here) finish(cause ? exit_code_of(cause->code) : 0, cause);
-                       }};
-  director = spawn_director(runtime->system(), parts, core);
-  director->attach_functor([this, here = alive](const caf::error& reason) {
-    if (*here && !over) finish(70, to_troupe(reason)); // the root has no supervisor above it
-  });
-  for (const auto& user : graph.actors()) {
-    if (user.where != placement::director) continue;
-    users.push_back(user.make(runtime->system()));
-    (void)office->publish(user.name, users.back());
-  }
+  parts.emplace(director_parts{.outside = env,
+                               .office = *office,
+                               .settings = {.members = {.slots = settings.workers - outside.external_slots,
+                                                        .external_slots = outside.external_slots,
+                                                        .workers_min = settings.workers_min,
+                                                        .join_deadline = limits.join_deadline,
+                                                        .answer_deadline = limits.report_deadline,
+                                                        .replacement_wait = limits.members_wait},
+                                            .limits = limits,
+                                            .intensity = graph.intensity(),
+                                            .restart_backoff = {},
+                                            .faults = settings.faults,
+                                            .fired_before = fired,
+                                            .generation_before = before},
+                               .resume = {.directory = settings.checkpoint_dir,
+                                          .layout = shape.layout,
+                                          .choice = settings.resume,
+                                          .seed = settings.seed,
+                                          .shards = settings.shards,
+                                          .global_batch = settings.global_batch,
+                                          .steps = *settings.steps,
+                                          .self = env.network.self()},
+                               .job = outside.job,
+                               .shards = settings.shards,
+                               .contribution_elements = shape.contribution,
+                               .door = outside.door,
+                               .worker = outside.worker,
+                               .reporter = reporter,
+                               .over = [this, here = alive](const std::optional<error>& cause) {
+                                 if (*here) finish(cause ? exit_code_of(cause->code) : 0, cause);
+                               }});
   office->set_control_handler(
       [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
         if (type != control_type) return;
@@ -204,18 +199,55 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
   });
 }
 
+// The root: reporter and the program's actors are restarted as often as they fail; a director that fails is a
+// bug of ours, and ends the job.
+void director_process::state::supervise() {
+  std::vector<supervised_child> children{
+      {{.id = "reporter"},
+       [report = report](caf::actor_system& system) { return spawn_reporter(system, report); }},
+      {{.id = "director", .restart = restart_type::temporary},
+       [with = std::move(*parts), core = core](caf::actor_system& system) {
+         return spawn_director(system, with, core);
+       }}};
+  for (const auto& user : graph.actors()) {
+    if (user.where == placement::director) children.push_back({{.id = user.name}, user.make});
+  }
+  root = spawn_supervisor(runtime->system(),
+                          {.settings = {.intensity = graph.intensity()},
+                           .children = std::move(children),
+                           .listener = [this](const child_change& what) { on_child_started(what); }});
+  root->attach_functor([this, here = alive](const caf::error& reason) {
+    if (*here) finish(70, to_troupe(reason));
+  });
+}
+
+void director_process::state::on_child_started(const child_change& what) {
+  if (what.id == "reporter") {
+    *reporter = what.after;
+  } else if (what.id == "director") {
+    director = what.after;
+    director->attach_functor([this, here = alive](const caf::error& reason) {
+      if (*here) finish(70, to_troupe(reason));
+    });
+    caf::anon_send(director, start_job{});
+  } else {
+    (void)office->publish(what.id, what.after);
+  }
+}
+
 expected<void> director_process::start() {
   auto& s = *state_;
   auto listening = s.outside.door.start([&s](const join_offer& offer) { return s.admit(offer); });
   if (!listening) return listening;
-  caf::anon_send(s.director, start_job{});
+  s.report->begin(s.outside.door.endpoint());
+  s.supervise();
   s.tick_again();
   return {};
 }
 
 void director_process::state::tick_again() {
   timer = outside.env.clock.call_after(limits.tick_interval, [this] {
-    caf::anon_send(director, tick{});
+    if (director) caf::anon_send(director, tick{});
     tick_again();
   });
 }
@@ -241,7 +273,7 @@ void director_process::state::finish(int code, const std::optional<error>& cause
 }
 
 void director_process::stop(const error& cause) {
-  caf::anon_send(state_->director, stop_job{cause});
+  if (state_->director) caf::anon_send(state_->director, stop_job{cause});
 }
 
 job_summary director_process::summary() const {

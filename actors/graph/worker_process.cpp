@@ -1,5 +1,7 @@
 #include "actors/graph/worker_process.hpp"
 
+#include <csignal>
+
 #include <caf/all.hpp>
 
 #include "actors/checkpointer/checkpointer_actor.hpp"
@@ -9,6 +11,7 @@
 #include "actors/remote/codec_table.hpp"
 #include "actors/remote/control_channel.hpp"
 #include "actors/remote/wire_message.hpp"
+#include "actors/supervisor/supervisor_actor.hpp"
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "actors/worker/worker_actor.hpp"
@@ -50,22 +53,25 @@ struct worker_process::state final : bulk_listener {
   ~state() override {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
-    neighbours->worker.reset();
-    neighbours->prefetcher.reset();
-    neighbours->checkpointer.reset();
-    users.clear();
+    neighbours->forget();
+    supervisor = nullptr;
     office.reset();
     runtime.reset();
   }
 
   expected<void> prepare();
-  void spawn_all();
-  void spawn_child(const std::string& name, std::unique_ptr<caf::actor>& into,
-                   std::function<caf::actor()> make);
-  void on_child_failed(const std::string& name, std::unique_ptr<caf::actor>& into,
-                       const std::function<caf::actor()>& make, const error& cause);
+  void supervise();
+  [[nodiscard]] std::vector<supervised_child> children();
+  void on_child_started(const child_change& what);
+  template <class Message>
+  void tell_worker(Message message) {
+    if (neighbours->worker) caf::anon_send(*neighbours->worker, std::move(message));
+  }
+  void report_ready();
+  void on_worker_restarted(const std::string& cause);
   void beat();
   void finish(int code, const std::string& cause);
+  void close();
   void hear(incarnation_id from, std::shared_ptr<const wire::control> message);
 
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override {
@@ -73,7 +79,7 @@ struct worker_process::state final : bulk_listener {
                                        : neighbours->core->on_state_announced(from, what);
   }
   void on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) override {
-    caf::anon_send(*neighbours->worker, bulk_received{from, transfer, std::move(result)});
+    tell_worker(bulk_received{from, transfer, std::move(result)});
   }
 
   worker_outside outside;
@@ -87,12 +93,15 @@ struct worker_process::state final : bulk_listener {
   std::unique_ptr<actor_runtime> runtime;
   std::unique_ptr<post_office> office;
   std::shared_ptr<worker_neighbours> neighbours{std::make_shared<worker_neighbours>()};
-  std::vector<caf::actor> users;
+  caf::actor supervisor;
   std::optional<orphan_watch> orphaned;
-  restart_intensity budget{{.restarts_max = 10, .period = std::chrono::seconds{60}}};
+  step_id progress_told;
   timer_id timer{0};
   std::shared_ptr<bool> alive{std::make_shared<bool>(true)};
+  generation_id newest_generation; // that the director has asked this process to take part in
   bool over{false};
+  int exit_code{0};
+  std::string exit_cause;
 };
 
 worker_process::worker_process(std::unique_ptr<state> made)
@@ -142,31 +151,25 @@ expected<void> worker_process::state::prepare() {
       });
   office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
     if (peer == joined.director) compute->abort(); // hold; the orphan watch decides
-    caf::anon_send(*neighbours->worker, path_lost{peer, cause});
+    tell_worker(path_lost{peer, cause});
   });
-  spawn_all();
   return {};
 }
 
 // --- the local supervisor's children --------------------------------------------------------------------
 
-void worker_process::state::spawn_all() {
-  auto& system = runtime->system();
+std::vector<supervised_child> worker_process::state::children() {
   const prefetcher_parts prefetch{outside.env.reader, train, compute->batches(), &compute->faults(),
                                   handout.settings.accumulate};
-  spawn_child("prefetcher", neighbours->prefetcher,
-              [&system, prefetch] { return spawn_prefetcher(system, prefetch); });
-  checkpointer_parts keep{.loop = outside.env.loop,
-                          .storage_thread = outside.env.storage_thread,
-                          .files = outside.env.files,
-                          .clock = outside.env.clock,
-                          .settings = {.directory = handout.settings.checkpoint_dir,
-                                       .layout = compute->layout(),
-                                       .self = outside.env.network.self(),
-                                       .retention = {.keep_last = handout.settings.keep}},
-                          .state_digest = compute->snapshot_digest()};
-  spawn_child("checkpointer", neighbours->checkpointer,
-              [&system, keep] { return spawn_checkpointer(system, keep); });
+  const checkpointer_parts keep{.loop = outside.env.loop,
+                                .storage_thread = outside.env.storage_thread,
+                                .files = outside.env.files,
+                                .clock = outside.env.clock,
+                                .settings = {.directory = handout.settings.checkpoint_dir,
+                                             .layout = compute->layout(),
+                                             .self = outside.env.network.self(),
+                                             .retention = {.keep_last = handout.settings.keep}},
+                                .state_digest = compute->snapshot_digest()};
   const worker_parts work{.outside = outside.env,
                           .office = *office,
                           .compute = *compute,
@@ -175,34 +178,63 @@ void worker_process::state::spawn_all() {
                           .layout = compute->layout(),
                           .neighbours = neighbours,
                           .leave = [this](const std::string& cause) { finish(0, cause); }};
-  spawn_child("worker", neighbours->worker, [&system, work] { return spawn_worker(system, work); });
+  std::vector<supervised_child> out{
+      {{.id = "prefetcher"},
+       [prefetch](caf::actor_system& system) { return spawn_prefetcher(system, prefetch); }},
+      {{.id = "checkpointer"},
+       [keep](caf::actor_system& system) { return spawn_checkpointer(system, keep); }},
+      {{.id = "worker"}, [work](caf::actor_system& system) { return spawn_worker(system, work); }}};
   for (const auto& user : graph.actors()) {
-    if (user.where != placement::every_worker) continue;
-    users.push_back(user.make(system));
-    (void)office->publish(user.name, users.back());
+    if (user.where == placement::every_worker) out.push_back({{.id = user.name}, user.make});
   }
+  return out;
 }
 
-void worker_process::state::spawn_child(const std::string& name, std::unique_ptr<caf::actor>& into,
-                                        std::function<caf::actor()> make) {
-  into = std::make_unique<caf::actor>(make());
-  (*into)->attach_functor([this, name, &into, make, here = alive](const caf::error& reason) {
-    if (!*here || is_orderly_exit(reason)) return;
-    auto restart = std::make_shared<std::function<void()>>(
-        [this, name, &into, make, cause = to_troupe(reason)] { on_child_failed(name, into, make, cause); });
-    outside.env.loop.post([here, restart] {
-      if (*here) (*restart)();
+// A failure that the worker could not tell itself (an exception in its actor) is told here.
+void worker_process::state::on_worker_restarted(const std::string& cause) {
+  if (!std::exchange(neighbours->failure_told, false)) {
+    (void)send_control(*office, joined.director,
+                       wire::actor_failed{.generation = newest_generation,
+                                          .actor = "worker",
+                                          .step = compute->progress_now().step_started.value(),
+                                          .text = cause});
+  }
+  tell_worker(worker_restarted{newest_generation});
+}
+
+void worker_process::state::supervise() {
+  supervisor = spawn_supervisor(runtime->system(),
+                                {.settings = {.intensity = graph.intensity()},
+                                 .children = children(),
+                                 .listener = [this](const child_change& what) { on_child_started(what); }});
+  supervisor->attach_functor([this, here = alive](const caf::error& reason) {
+    if (!*here) return;
+    if (!over) {
+      exit_code = exit_code_of(errc::budget_spent);
+      exit_cause = to_troupe(reason).text;
+    }
+    over = true;
+    outside.env.loop.post([this, here] {
+      if (*here) close();
     });
   });
 }
 
-void worker_process::state::on_child_failed(const std::string& name, std::unique_ptr<caf::actor>& into,
-                                            const std::function<caf::actor()>& make, const error& cause) {
-  if (!budget.admit(outside.env.clock.now())) {
-    return finish(exit_code_of(errc::budget_spent), name + " failed too often: " + cause.text);
+// Handles change with every life; who lost its neighbour is told, and so is the director.
+void worker_process::state::on_child_started(const child_change& what) {
+  const bool restarted = static_cast<bool>(what.before);
+  const auto cause = what.cause ? what.cause->text : std::string{"restarted with its group"};
+  if (what.id == "prefetcher") {
+    neighbours->prefetcher = std::make_unique<caf::actor>(what.after);
+    if (restarted) tell_worker(prefetcher_restarted{cause});
+  } else if (what.id == "checkpointer") {
+    neighbours->checkpointer = std::make_unique<caf::actor>(what.after);
+  } else if (what.id == "worker") {
+    neighbours->worker = std::make_unique<caf::actor>(what.after);
+    restarted ? on_worker_restarted(cause) : report_ready();
+  } else {
+    (void)office->publish(what.id, what.after);
   }
-  spawn_child(name, into, make);
-  if (name == "prefetcher") caf::anon_send(*neighbours->worker, prefetcher_restarted{cause.text});
 }
 
 // --- signs of life --------------------------------------------------------------------------------------
@@ -210,11 +242,15 @@ void worker_process::state::on_child_failed(const std::string& name, std::unique
 void worker_process::start() {
   auto& s = *state_;
   auto path = s.outside.env.network.connect(s.joined.director, s.joined.address);
-  if (!path) return s.finish(exit_orphaned, path.failure().text);
+  if (!path) return s.outside.over(exit_orphaned, path.failure().text);
   s.orphaned.emplace(s.limits, s.outside.env.clock.now());
-  (void)send_control(*s.office, s.joined.director,
-                     wire::worker_ready{s.outside.slot, s.outside.pid, s.outside.env.compute.name()});
+  s.supervise();
   s.beat();
+}
+
+void worker_process::state::report_ready() {
+  (void)send_control(*office, joined.director,
+                     wire::worker_ready{outside.slot, outside.pid, outside.env.compute.name()});
 }
 
 std::size_t worker_process::leases_out() const {
@@ -227,7 +263,11 @@ void worker_process::state::beat() {
   (void)send_control(*office, joined.director,
                      wire::heartbeat{generation, now.step_started.value(), now.step_applied,
                                      static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy});
-  caf::anon_send(*neighbours->worker, tick{});
+  tell_worker(tick{});
+  if (now.step_applied > progress_told) {
+    progress_told = now.step_applied;
+    caf::anon_send(supervisor, work_progressed{});
+  }
   if (orphaned->orphaned(outside.env.clock.now())) {
     return finish(exit_orphaned,
                   "the director is gone for longer than " + format_duration(limits.orphan_grace));
@@ -238,14 +278,28 @@ void worker_process::state::beat() {
 void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire::control> message) {
   if (from == joined.director && orphaned) orphaned->beat(outside.env.clock.now());
   if (std::holds_alternative<wire::director_heartbeat>(*message)) return;
-  caf::anon_send(*neighbours->worker, control_received{from, std::move(message)});
+  if (const auto* asked = std::get_if<wire::prepare_generation>(message.get()))
+    newest_generation = asked->generation;
+  tell_worker(control_received{from, std::move(message)});
 }
 
+// Stops the children in reverse order; the supervisor's end leads to the process's.
 void worker_process::state::finish(int code, const std::string& cause) {
   if (over) return;
   over = true;
+  exit_code = code;
+  exit_cause = cause;
   outside.env.clock.cancel(std::exchange(timer, 0));
-  outside.over(code, cause);
+  caf::anon_send_exit(supervisor, caf::exit_reason::user_shutdown);
+}
+
+// No actor is left; the device may still be inside a step.
+void worker_process::state::close() {
+  outside.env.clock.cancel(std::exchange(timer, 0));
+  compute->close([this] { outside.over(exit_code, exit_cause); });
+  timer = outside.env.clock.call_after(limits.shutdown_grace, [this] {
+    outside.env.self.raise_signal(SIGKILL); // the device hangs: nobody waits for it
+  });
 }
 
 } // namespace troupe

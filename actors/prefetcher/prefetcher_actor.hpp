@@ -10,7 +10,7 @@
 
 #include <caf/fwd.hpp>
 
-#include "actors/worker/fault_injector.hpp"
+#include "actors/faults/fault_injector.hpp"
 #include "runtime/data/batch_stream.hpp"
 #include "runtime/data/dataset.hpp"
 #include "runtime/seams/executor.hpp"

@@ -11,13 +11,14 @@
 //
 // Invariants:
 //   PO-1    messages between two processes arrive in the order sent, at most once, at the life they were sent
-//   to. PO-2    every request completes exactly once: answer, typed error, or time-out; at once when the
-//   actor asked
-//           or its process is gone.
+//           to.
+//   PO-2    every request completes exactly once: answer, typed error, or time-out; at once when the actor
+//           asked or its process is gone.
 //   PO-3    a message that cannot be delivered comes back to its sender with the cause, if the path allows.
 //   PO-4    what a lost peer still sends, another job, and ended generations are dropped and counted here
-//   only. PO-5    requests, channels and mailboxes filled from outside are bounded. PO-6    an observer of a
-//   remote actor sees exactly one down (or exit), whichever cause comes first.
+//           only.
+//   PO-5    requests, channels and mailboxes filled from outside are bounded.
+//   PO-6    an observer of a remote actor sees exactly one down (or exit), whichever cause comes first.
 #pragma once
 
 #include <cstddef>

@@ -15,6 +15,11 @@ void merge(latency_histogram& into, const wire::histogram& from) {
   (void)into.add(buckets, from.max); // a histogram that cannot be one is left out
 }
 
+// A negative number was not counted.
+void keep_most(std::optional<double>& most, double counted) {
+  if (counted >= 0 && counted >= most.value_or(0)) most = counted;
+}
+
 std::string_view name_of(wire::state_source source) {
   switch (source) {
   case wire::state_source::keep:
@@ -44,10 +49,14 @@ job_report::job_report(job_report_settings settings, const clock_seam& clock, te
   summary_.shards = settings_.shards;
   summary_.workers_start = settings_.workers;
   summary_.exit_reason = "interrupted";
+}
+
+void job_report::begin(const std::string& endpoint) {
   events_.record({.kind = event_kind::job_started}, {{"program", settings_.program},
                                                      {"workers", std::uint64_t{settings_.workers}},
                                                      {"seed", settings_.seed},
-                                                     {"shards", std::uint64_t{settings_.shards}}});
+                                                     {"shards", std::uint64_t{settings_.shards}},
+                                                     {"endpoint", endpoint}});
 }
 
 void job_report::on_record(const job_record_variant& what) {
@@ -91,6 +100,10 @@ void job_report::hear(const record::generation_started& r) {
   in_steps_now_ = duration{0};
   events_.record({.kind = event_kind::generation_started, .generation = r.generation, .step = r.step},
                  {{"world", std::uint64_t{r.world}}});
+}
+
+void job_report::hear(const record::first_step_applied& r) {
+  events_.record({.kind = event_kind::first_step_applied, .generation = r.generation, .step = r.step});
 }
 
 void job_report::hear(const record::generation_ended& r) {
@@ -156,7 +169,8 @@ void job_report::hear(const record::failure_recovered& r) {
   if (r.number >= failures_.size()) return;
   const auto& what = failures_[r.number].what;
   auto& numbers = summary_.failures[r.number];
-  numbers.recovered_ms = to_ms(r.at - what.fault_at.value_or(what.detected_at));
+  // A worker that healed itself was training again before the director heard of it.
+  numbers.recovered_ms = std::max(0.0, to_ms(r.at - what.fault_at.value_or(what.detected_at)));
   numbers.steps_lost = r.steps_lost;
   numbers.source = r.source;
   events_.record(
@@ -250,6 +264,11 @@ void job_report::hear(const record::job_finished& r) {
     summary_.weights_digest = worker.weights_digest;
     summary_.state_digest = worker.state_digest;
     if (worker.evaluated) summary_.accuracy = worker.accuracy;
+    keep_most(summary_.allocations_per_step, worker.allocations_per_step);
+    keep_most(summary_.control_allocations_per_s, worker.control_allocations_per_s);
+    keep_most(summary_.page_faults_per_step, worker.page_faults_per_step);
+    if (worker.cpu_ms_per_step >= 0)
+      summary_.cpu_ms_per_step = summary_.cpu_ms_per_step.value_or(0) + worker.cpu_ms_per_step;
     newest_step_ = worker.step.value();
   }
   if (!r.workers.empty()) { // rank 0 speaks for the steps: all ranks march together
@@ -257,6 +276,11 @@ void job_report::hear(const record::job_finished& r) {
     merge(summary_.step_time, first.step_time);
     merge(summary_.comm_wait, first.comm_wait);
     merge(summary_.data_wait, first.data_wait);
+    summary_.steps_committed = newest_step_;
+    summary_.samples_committed = newest_step_ * settings_.samples_per_step;
+  }
+  if (r.workers.empty()) { // ended between two reports of progress
+    newest_step_ = std::max(newest_step_, r.newest.value());
     summary_.steps_committed = newest_step_;
     summary_.samples_committed = newest_step_ * settings_.samples_per_step;
   }

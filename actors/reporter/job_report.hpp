@@ -38,6 +38,7 @@ public:
   job_report(job_report_settings settings, const clock_seam& clock, text_sink& events, text_sink& people,
              progress_line::style style);
 
+  void begin(const std::string& endpoint); // the job starts; where its workers join
   void on_record(const job_record_variant& what);
   // The state of the summary now; `exit_reason` says how it ended, or that it has not.
   [[nodiscard]] job_summary summary() const;
@@ -49,6 +50,7 @@ private:
   void hear(const job_record::resume_found& r);
   void hear(const job_record::checkpoint_rejected& r);
   void hear(const job_record::generation_started& r);
+  void hear(const job_record::first_step_applied& r);
   void hear(const job_record::generation_ended& r);
   void hear(const job_record::collective_aborted& r);
   void hear(const job_record::state_sent& r);

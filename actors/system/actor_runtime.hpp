@@ -1,8 +1,7 @@
 // Actor runtime: one CAF actor system that lives on an event loop, real or simulated.
 //
 // Owns:     the actor system, its scheduler and its clock; no thread.
-// Runs on:  the executor given. Made, stopped and destroyed on that loop's thread, or when the loop has
-// ended.
+// Runs on:  the executor given. Made, stopped and destroyed on that loop's thread, or once it has ended.
 //           Messages may be sent from any thread; delayed messages and requests from actors only.
 // Fails:    an exception in an actor ends that actor, with its code and text as exit reason (AS-3).
 // Invariants (AS-1 .. AS-4 in loop_coordinator.hpp):

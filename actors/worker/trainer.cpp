@@ -10,6 +10,8 @@ namespace troupe {
 
 namespace {
 
+constexpr std::uint64_t warm_after_steps = 50; // buffers have grown and been touched by then
+
 expected<std::unique_ptr<model>> build_model(const model_factory& factory, parameter_store& store) {
   try {
     return factory(store);
@@ -139,6 +141,7 @@ void trainer::begin(generation_id generation, step_id first_step, bool takes_che
     generation_ = generation;
     takes_checkpoints_ = takes_checkpoints && slots_ != nullptr;
     first_of_run_ = true;
+    warm_ = last_ = {};
     {
       const std::lock_guard lock{statistics_mutex_};
       statistics_ = {.step = first_step};
@@ -159,6 +162,18 @@ void trainer::abort() {
   outside_.compute.queue().post([this] { engine_->end(); });
 }
 
+// A run that is open answers through the loop, so whoever comes back from the device after that is last.
+void trainer::close(std::function<void()> done) {
+  abort();
+  auto after = std::make_shared<std::function<void()>>(std::move(done));
+  outside_.compute.queue().post([this, alive = std::weak_ptr<int>{alive_}, after] {
+    outside_.loop.post([this, alive, after] {
+      if (alive.expired()) return;
+      running_ ? close(std::move(*after)) : (*after)();
+    });
+  });
+}
+
 void trainer::slot_freed() {
   outside_.compute.queue().post([this] { engine_->resume(); });
 }
@@ -176,6 +191,7 @@ void trainer::on_step(const observation& what) {
   step_busy_ns_.store((what.data_wait + what.compute + what.update).count());
   const std::lock_guard lock{statistics_mutex_};
   ++statistics_.steps_done;
+  if (statistics_.steps_done == warm_after_steps || what.step == settings_.last_step) count_steady_state();
   statistics_.step = what.step;
   statistics_.loss = what.loss;
   statistics_.in_steps += what.total;
@@ -186,6 +202,12 @@ void trainer::on_step(const observation& what) {
   answer([generation = generation_, step = what.step, at = outside_.clock.now()](trainer_listener& to) {
     to.on_first_step(generation, step, at);
   });
+}
+
+// Of the run's steps between the fiftieth and the last.
+void trainer::count_steady_state() {
+  auto& place = statistics_.steps_done == warm_after_steps ? warm_ : last_;
+  place = {statistics_.steps_done, outside_.clock.now(), outside_.self.counters()};
 }
 
 bool trainer::snapshot_due(step_id step) {
@@ -280,6 +302,17 @@ void trainer::add_statistics(wire::worker_finished& out) const {
   out.data_wait = to_wire(data_wait_);
   out.stall = to_wire(stall_);
   out.loss = statistics().loss;
+  if (warm_.step == 0 || last_.step <= warm_.step) return;
+  const auto steps = static_cast<double>(last_.step - warm_.step);
+  const auto per_step = [&](std::uint64_t process_counters::*what) {
+    return static_cast<double>(last_.counted.*what - warm_.counted.*what) / steps;
+  };
+  out.page_faults_per_step = per_step(&process_counters::page_faults);
+  out.cpu_ms_per_step = to_ms(last_.counted.cpu - warm_.counted.cpu) / steps;
+  if (!last_.counted.counts_allocations) return;
+  out.allocations_per_step = per_step(&process_counters::data_allocations);
+  out.control_allocations_per_s =
+      per_step(&process_counters::loop_allocations) * steps / to_s(last_.at - warm_.at);
 }
 
 progress trainer::progress_now() const {

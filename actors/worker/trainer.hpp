@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "actors/worker/fault_injector.hpp"
+#include "actors/faults/fault_injector.hpp"
 #include "runtime/checkpoint/layout.hpp"
 #include "runtime/checkpoint/snapshot_slots.hpp"
 #include "runtime/data/batch_stream.hpp"
@@ -92,6 +92,9 @@ public:
   // --- during a run ---
   void abort(); // answered by on_ended or on_failed if a run is open
   void slot_freed();
+  // Aborts, and calls `done` on the loop once nothing of this trainer runs on the device any more. The last
+  // call before destruction.
+  void close(std::function<void()> done);
 
   // --- at its end ---
   using evaluated = std::function<void(expected<evaluation>)>;
@@ -128,6 +131,7 @@ private:
   template <class Call>
   void answer(Call call);
   void doing(activity what);
+  void count_steady_state();
 
   environment& outside_;
   const trainer_settings settings_;
@@ -156,6 +160,13 @@ private:
   bool first_of_run_{false};
   lease pending_snapshot_;
   latency_histogram step_time_, comm_wait_, data_wait_, stall_;
+  // What the process used at one moment of the run; `step` counts within the run, 0: not taken.
+  struct usage {
+    std::uint64_t step{0};
+    time_point at;
+    process_counters counted;
+  };
+  usage warm_, last_;
 
   // Written on the device, read anywhere.
   mutable std::mutex statistics_mutex_;

@@ -12,6 +12,11 @@ namespace troupe {
 
 worker_neighbours::worker_neighbours() = default;
 worker_neighbours::~worker_neighbours() = default;
+void worker_neighbours::forget() {
+  prefetcher.reset();
+  checkpointer.reset();
+  worker.reset();
+}
 
 namespace {
 
@@ -56,7 +61,10 @@ public:
       loop.post([answer, loaded] { (*answer)(*loaded); });
     });
   }
-  void fail(const error& cause) override { self_->send(self_, fail_now{cause}); }
+  void fail(const error& cause) override {
+    parts_.neighbours->failure_told = true;
+    self_->send(self_, fail_now{cause});
+  }
   void leave(const std::string& cause) override { parts_.leave(cause); }
 
 private:
@@ -98,6 +106,7 @@ caf::behavior worker(caf::stateful_actor<worker_state>* self, const worker_parts
       [&state](const path_lost& m) { state.core().on_peer_lost(m.peer, m.cause); },
       [&state](const checkpoint_settled& m) { state.core().on_checkpoint_settled(m.report); },
       [&state](const prefetcher_restarted& m) { state.core().on_prefetcher_restarted(m.cause); },
+      [&state](const worker_restarted& m) { state.core().on_restarted(m.generation); },
       [&state](tick) { state.core().report_progress(); },
       [self](const fail_now& m) { self->quit(to_caf(m.cause)); },
   };

@@ -20,8 +20,10 @@ namespace troupe {
 struct worker_neighbours {
   worker_neighbours();
   ~worker_neighbours();
+  void forget(); // drops the handles
   std::unique_ptr<caf::actor> prefetcher, checkpointer, worker;
   worker_core* core{nullptr}; // of the worker's current life
+  bool failure_told{false};   // the director knows why the worker's former life ended
 };
 
 struct worker_parts {

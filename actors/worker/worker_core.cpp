@@ -170,18 +170,28 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
   // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
 }
 
+// The director hears at once; the fresh life says again (`on_restarted`) that it holds nothing.
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
   if (generation != plan_.generation) return;
   applied_ = applied;
   holds_state_ = false; // what threw may have left anything behind
-  const auto computing = applied.value() + 1;
   ports_.send_director(wire::actor_failed{.generation = generation,
                                           .actor = "worker",
-                                          .step = computing,
+                                          .step = applied.value() + 1,
                                           .text = cause.text,
                                           .fault_ns = trainer_.faults().last_strike_ns()});
   ports_.stop_prefetch();
   ports_.fail(cause);
+}
+
+// What the former life's mailbox held is gone, perhaps with the end of the generation in it: so that is
+// answered unasked, once the device stands still. A second answer changes nothing (MS-5).
+void worker_core::on_restarted(generation_id newest) {
+  if (newest <= plan_.generation) return;
+  plan_.generation = newest;
+  phase_ = phase::stopping;
+  trainer_.abort();
+  check_stopped();
 }
 
 void worker_core::check_finished() {

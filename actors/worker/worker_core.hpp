@@ -66,7 +66,8 @@ public:
   void on_state_received(incarnation_id from, std::uint64_t transfer, const expected<void>& result);
   void on_checkpoint_settled(const wire::checkpoint_report& report); // written or failed
   void on_prefetcher_restarted(const std::string& cause);
-  void report_progress(); // now and then, from a timer
+  void on_restarted(generation_id newest); // this is a fresh life of a failed worker
+  void report_progress();                  // now and then, from a timer
 
   [[nodiscard]] generation_id generation() const { return plan_.generation; }
 

@@ -140,7 +140,9 @@ std::optional<std::int64_t> abort_once(std::uint32_t ranks, std::uint64_t genera
   };
   while (!waiting())
     ::sched_yield();
-  ::usleep(2000); // past spinning: the members sleep
+  const auto asleep = std::chrono::steady_clock::now() + std::chrono::milliseconds{2}; // past spinning
+  while (std::chrono::steady_clock::now() < asleep)
+    ::sched_yield();
   const auto begin = std::chrono::steady_clock::now().time_since_epoch().count();
   director.end_generation();
   bool good = true;

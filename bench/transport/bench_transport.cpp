@@ -33,14 +33,14 @@ public:
       round_trips(bytes, bytes > 8192 ? 3000 : 20'000);
     for (const std::size_t mib : {1U, 16U, 64U})
       bulk(mib << 20U);
-    return 0;
+    return lost_ ? 1 : 0;
   }
   void on_message(incarnation_id, std::span<const std::byte>) override { ++answers_; }
   std::span<std::byte> on_bulk_announced(incarnation_id, const bulk_announcement&) override { return {}; }
   void on_bulk_received(incarnation_id, std::uint64_t, expected<void>) override {}
   void on_path_lost(incarnation_id, const error& cause) override {
     std::printf("path lost: %s\n", cause.text.c_str());
-    std::exit(1);
+    lost_ = true;
   }
 
 private:
@@ -52,7 +52,7 @@ private:
       const auto before = answers_;
       const auto start = bench_clock::now();
       (void)network_->send(who_, payload);
-      while (answers_ == before)
+      while (answers_ == before && !lost_)
         loop_.context.run_one();
       halves.push_back(us_since(start) / 2);
     }
@@ -67,7 +67,7 @@ private:
       bool complete = false;
       const auto start = bench_clock::now();
       network_->send_bulk(who_, ++transfer_, source, [&](const expected<void>&) { complete = true; });
-      while (!complete)
+      while (!complete && !lost_)
         loop_.context.run_one();
       best = std::max(best, static_cast<double>(bytes) / us_since(start) / 1000);
     }
@@ -79,6 +79,7 @@ private:
   incarnation_id who_;
   std::uint64_t transfer_{0};
   std::size_t answers_{0};
+  bool lost_{false};
 };
 
 } // namespace

@@ -71,12 +71,14 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 23> table{{
+constexpr std::array<job_option, 24> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
     {"--workers-max", "N", workers, "never more than this (as many as shards)", "--workers to --shards",
      number<&js::workers_max>},
+    {"--external", "N", workers, "of --workers, how many are not started here but join with --join (0)",
+     "0 to --workers", number<&js::external>},
     {"--device", "DEVICE", workers, "auto, cpu or cuda:N (auto)", "auto, cpu, cuda:N",
      text_value<&js::device>},
 
@@ -87,7 +89,7 @@ constexpr std::array<job_option, 23> table{{
      "a multiple of --shards", number<&js::global_batch>},
     {"--shards", "N", training, "logical shards of the sum; results depend on it, not on workers (8)",
      "1 to 4096", number<&js::shards>},
-    {"--accumulate", "N", training, "pieces in which a shard is computed (1)", "a whole number from 1",
+    {"--accumulate", "N", training, "global batches summed in one step (1)", "a whole number from 1",
      number<&js::accumulate>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},
 

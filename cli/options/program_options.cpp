@@ -128,7 +128,7 @@ std::string shortened(std::string_view value) {
          (value.size() > quoted_value_bytes_max ? "..." : "");
 }
 
-// One line, whatever was typed (PO-1).
+// One line, whatever was typed (CL-1).
 command_line usage_error(const program_info& info, std::string_view text) {
   std::string line = info.name + ": ";
   for (const char c : text)

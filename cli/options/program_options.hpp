@@ -4,9 +4,9 @@
 // Out:      settings to run with; or what to print, and the exit code. Nothing is printed or ended here.
 // Fails:    exactly one line, "PROGRAM: --option VALUE: what is wrong; accepted: ...", exit code 2.
 // Invariants:
-//   PO-1    an error is one line that names the option, the value and what is accepted.
-//   PO-2    parsing has no effect but reading the fault plan's file.
-//   PO-3    every option is in --help.
+//   CL-1    an error is one line that names the option, the value and what is accepted.
+//   CL-2    parsing has no effect but reading the fault plan's file.
+//   CL-3    every option is in --help.
 #pragma once
 
 #include <functional>

@@ -1,12 +1,11 @@
 // Host environment: the real seams of one process, composed once.
 //
-// Owns:     the event loop, the threads, the transport, the collective; everything an `environment` refers
-// to. Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
+// Owns:     the event loop, the threads, the transport, the collective; all that an `environment` refers to.
+// Fails:    errc::bad_argument, storage_failed: what the machine refuses, in one line.
 #pragma once
 
 #include <memory>
 
-#include "runtime/data/staging_memfd.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"
@@ -15,6 +14,7 @@
 #include "runtime/host/host_process.hpp"
 #include "runtime/host/posix_storage.hpp"
 #include "runtime/host/spdlog_sink.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "runtime/seams/environment.hpp"
 #include "transports/shm/shm_collective.hpp"
@@ -33,7 +33,8 @@ public:
   [[nodiscard]] host_entropy& random() { return random_; }
   [[nodiscard]] host_clock& clock() { return clock_; }
   [[nodiscard]] staging& stage() { return stage_; }
-  // Lets what was posted to the storage thread finish; the loop no longer runs.
+  // Let what was posted to these threads finish; the loop no longer runs.
+  void finish_reading() { reader_.finish(); }
   void finish_storage() { storage_thread_.finish(); }
 
 private:

@@ -3,9 +3,34 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
 
 namespace troupe {
+namespace {
+
+// What the options can say, but this build cannot do yet: refused, never ignored.
+expected<void> check_supported(const job_settings& settings) {
+  const auto refuse = [](const std::string& what, const char* why) {
+    return error{errc::bad_argument, what + ": " + why};
+  };
+  if (settings.device != "auto" && settings.device != "cpu") {
+    return refuse("--device " + settings.device, "this build has no GPU backend; accepted: auto, cpu");
+  }
+  if (!settings.metrics.empty()) {
+    return refuse("--metrics " + settings.metrics,
+                  "this build serves no metrics; use --events and --summary");
+  }
+  for (const auto& fault : settings.faults) {
+    if (auto can = check_injectable(fault); !can) return can;
+  }
+  return {};
+}
+
+// Not read by the program itself: the linker carries it into the file.
+[[gnu::section(".note.troupe"), gnu::used]] alignas(4) const program_note note = program_note_expected;
+
+} // namespace
 
 int run(const training_graph& graph, int argc, char** argv) {
   const char* role = std::getenv(role_variable);
@@ -14,6 +39,8 @@ int run(const training_graph& graph, int argc, char** argv) {
   if (!parsed.out.empty()) std::fputs(parsed.out.c_str(), stdout);
   if (!parsed.err.empty()) std::fputs(parsed.err.c_str(), stderr);
   if (!parsed.settings) return parsed.exit_code;
+  if (auto supported = check_supported(*parsed.settings); !supported)
+    return say_error(graph, supported.failure());
   return parsed.settings->join.empty() ? run_director(graph, *parsed.settings)
                                        : run_joiner(graph, *parsed.settings);
 }

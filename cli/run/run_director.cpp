@@ -1,12 +1,16 @@
 #include "cli/run/run_roles.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
+#include <cstring>
+#include <filesystem>
+
+#include <unistd.h>
 
 #include "actors/graph/director_process.hpp"
 #include "cli/run/host_environment.hpp"
+#include "runtime/base/units.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
 #include "runtime/host/instance_guard.hpp"
 #include "runtime/host/secret_fd.hpp"
@@ -23,14 +27,6 @@ public:
   void write(std::string_view) override {}
 };
 
-expected<std::string> read_text_file(const std::string& path) {
-  std::ifstream file{path};
-  if (!file) return error{errc::bad_argument, path + ": cannot be read"};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // Everything of a director's program that outlives its event loop.
 struct director_run {
   std::unique_ptr<host_environment> host;
@@ -40,13 +36,28 @@ struct director_run {
   unique_fd secret;
   std::unique_ptr<asio_rendezvous_server> door;
   std::unique_ptr<director_process> job;
+  std::vector<std::filesystem::path> created; // deepest first: what a failed job takes away again
   int exit_code{70};
   int signalled{0};
   std::optional<error> cause;
 };
 
-expected<void> open_outputs(director_run& run, const job_settings& settings) {
-  run.people = text_writer::to_standard_error();
+// Events are needed before the first thing happens, and a summary only at the end, which is too late to find
+// out that it cannot be written.
+expected<void> check_output(const std::string& option, const std::string& file) {
+  if (file.empty()) return {};
+  std::error_code ignored;
+  const std::filesystem::path path{file};
+  const auto parent = path.has_parent_path() ? path.parent_path() : std::filesystem::path{"."};
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  const auto& written = std::filesystem::exists(path, ignored) ? path : parent / "";
+  if (!folder && ::access(written.c_str(), W_OK) == 0) return {};
+  return error{errc::bad_argument, option + " " + file + ": cannot be written: " +
+                                       (folder ? "a directory" : std::string{::strerror(errno)}) +
+                                       "; accepted: a file in a directory that can be written"};
+}
+
+expected<void> open_events(director_run& run, const job_settings& settings) {
   if (settings.events.empty()) return {};
   auto file = text_writer::to_file(settings.events);
   if (!file) return error{file.failure().code, "--events " + file.failure().text};
@@ -54,24 +65,43 @@ expected<void> open_outputs(director_run& run, const job_settings& settings) {
   return {};
 }
 
+std::vector<std::filesystem::path> missing_directories(const std::string& directory) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code failed;
+  std::filesystem::path path{directory};
+  if (!path.has_filename()) path = path.parent_path();
+  for (; !path.empty() && !std::filesystem::exists(path, failed) && !failed; path = path.parent_path())
+    missing.push_back(path);
+  return missing;
+}
+
+// Those that hold nothing; a job that failed leaves nothing behind but its checkpoints.
+void take_away_created(director_run& run) {
+  std::error_code not_empty;
+  for (const auto& path : run.created)
+    std::filesystem::remove(path, not_empty);
+}
+
 // A job of before may still be ending in this directory: its orphans hold the lock until they are gone.
 expected<void> lock_directory(director_run& run, const job_settings& settings) {
   if (settings.checkpoint_dir.empty()) return {};
   auto& env = run.host->env();
+  run.created = missing_directories(settings.checkpoint_dir);
   auto writable = prepare_checkpoint_directory(env.files, settings.checkpoint_dir, env.network.self());
   if (!writable) return error{writable.failure().code, "--checkpoint-dir " + writable.failure().text};
   auto guard = instance_guard::open(settings.checkpoint_dir);
-  if (!guard) return guard.failure();
+  if (!guard) return error{guard.failure().code, "--checkpoint-dir " + guard.failure().text};
   run.guard = std::move(*guard);
-  const auto limits = timeouts::derive(settings.detect_after);
+  const auto limit = timeouts::derive(settings.detect_after).orphan_grace * 2 + std::chrono::seconds{2};
   std::optional<expected<void>> answer;
-  run.guard->lock_within(env.clock, limits.orphan_grace * 2 + std::chrono::seconds{2},
-                         [&answer](expected<void> locked) { answer = std::move(locked); });
+  run.guard->lock_within(env.clock, limit, [&answer](expected<void> locked) { answer = std::move(locked); });
   if (!answer)
-    run.people->write("waiting for the processes of an earlier job in " + settings.checkpoint_dir + "\n");
+    run.people->write("waiting up to " + format_duration(limit) + " for the processes of an earlier job in " +
+                      settings.checkpoint_dir + "\n");
   while (!answer)
     (void)run.host->loop().run_until([&answer] { return answer.has_value(); }, std::chrono::minutes{1});
-  return *answer;
+  if (!*answer) return error{answer->failure().code, "--checkpoint-dir " + answer->failure().text};
+  return {};
 }
 
 expected<job_token> token_of(director_run& run, const job_settings& settings) {
@@ -100,12 +130,15 @@ process_spec worker_spec(const director_run& run) {
 }
 
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
+  if (auto possible = check_output("--events", settings.events); !possible) return possible;
+  if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
   auto host = host_environment::open(log_level::warning);
   if (!host) return host.failure();
   run.host = std::move(*host);
-  if (auto opened = open_outputs(run, settings); !opened) return opened;
+  run.people = text_writer::to_standard_error();
   if (auto opened = open_door(run, settings); !opened) return opened;
   if (auto locked = lock_directory(run, settings); !locked) return locked;
+  if (auto opened = open_events(run, settings); !opened) return opened; // truncates: not another job's
   const auto job = random_id_from<job_id>(run.host->random());
   run.host->network().set_job(job);
   const auto style = settings.quiet                 ? progress_line::style::quiet
@@ -121,6 +154,7 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
                                       .style = style,
                                       .worker = worker_spec(run),
                                       .job = job,
+                                      .external_slots = settings.external,
                                       .over =
                                           [&run](int code, const std::optional<error>& cause) {
                                             run.exit_code = code;
@@ -137,7 +171,7 @@ void tell_result(director_run& run, const training_graph& graph, const job_setti
   const auto summary = run.job->summary();
   if (!settings.summary.empty()) {
     auto written = write_summary(run.host->env().files, settings.summary, summary);
-    if (!written) run.people->write("--summary " + written.failure().text + "\n");
+    if (!written) run.people->write(graph.identity().name + ": --summary " + written.failure().text + "\n");
   }
   if (run.cause) {
     run.people->write(graph.identity().name + ": " + run.cause->text + "\n");
@@ -160,7 +194,6 @@ command_line parse_command_line(const training_graph& graph, int argc, char** ar
   for (const auto& one : graph.options()) {
     options.add({.name = one.name, .value_name = one.value_name, .help = one.help, .fallback = one.fallback});
   }
-  options.read_files_with(read_text_file);
   return options.parse(argc, argv);
 }
 
@@ -171,7 +204,11 @@ int say_error(const training_graph& graph, const error& cause) {
 
 int run_director(const training_graph& graph, const job_settings& settings) {
   director_run run;
-  if (auto composed = compose(run, graph, settings); !composed) return say_error(graph, composed.failure());
+  if (auto composed = compose(run, graph, settings); !composed) {
+    if (run.people) run.people->flush();
+    take_away_created(run);
+    return say_error(graph, composed.failure());
+  }
   const signal_watcher signals{
       run.host->loop(), {SIGINT, SIGTERM}, [&run](int number) {
         run.signalled = number;
@@ -180,6 +217,7 @@ int run_director(const training_graph& graph, const job_settings& settings) {
   run.host->loop().run();
   run.host->finish_storage();
   tell_result(run, graph, settings);
+  if (run.cause) take_away_created(run);
   return run.signalled != 0 ? 128 + run.signalled : run.exit_code;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/run/run_roles.hpp"
 
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "actors/graph/worker_process.hpp"
 #include "cli/run/host_environment.hpp"
 #include "runtime/host/secret_fd.hpp"
+#include "runtime/host/signal_watcher.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/job_token.hpp"
 
@@ -81,11 +83,14 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
                          .program = graph.identity().name,
                          .slot = run.slot,
                          .address = env.network.local_address()};
-  run.door->join(endpoint, offer, deadline, [&run, &graph](expected<join_answer> joined) {
-    if (!joined) return end(run, graph, exit_code_of(joined.failure().code), joined.failure().text);
+  run.door->join(endpoint, offer, deadline, [&run, &graph, where = endpoint](expected<join_answer> joined) {
+    if (!joined)
+      return end(run, graph, exit_code_of(joined.failure().code),
+                 "--join " + where + ": " + joined.failure().text);
     begin(run, graph, *joined);
   });
   run.host->loop().run();
+  run.host->finish_reading();
   run.host->finish_storage();
   run.work.reset();
   return run.exit_code;
@@ -98,6 +103,8 @@ int run_worker(const training_graph& graph) {
   auto host = host_environment::open(log_level::warning);
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
+  // A terminal's Ctrl-C goes to all its processes; how the job ends is the director's decision.
+  const signal_watcher ignored{run.host->loop(), {SIGINT}, [](int) {}};
   const char* endpoint = std::getenv(endpoint_variable);
   const auto slot = number_in_environment(slot_variable);
   const auto token_fd = number_in_environment(token_variable);

@@ -1,7 +1,6 @@
 #include "runtime/checkpoint/catalog.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include "runtime/base/digest.hpp"
 #include "runtime/checkpoint/limits.hpp"
@@ -75,13 +74,18 @@ expected<std::vector<catalog::found_name>> catalog::scan() const {
   return found;
 }
 
+std::set<step_id> catalog::whole_steps(const std::vector<found_name>& found) {
+  std::set<step_id> whole;
+  for (const auto& [name, path] : found) {
+    if (name.state == version_state::whole) whole.insert(name.step);
+  }
+  return whole;
+}
+
 expected<catalog_listing> catalog::list() const {
   const auto found = scan();
   if (!found) return found.failure();
-  std::set<step_id> whole;
-  for (const auto& [name, path] : *found) {
-    if (name.state == version_state::whole) whole.insert(name.step);
-  }
+  const auto whole = whole_steps(*found);
   catalog_listing listing;
   for (const auto& [name, path] : *found) {
     // A retired version whose replacement never arrived is still the version of its step.
@@ -153,10 +157,7 @@ expected<verified_version> catalog::version_at(step_id step, const state_layout&
 expected<void> catalog::clean_unfinished() const {
   const auto found = scan();
   if (!found) return found.failure();
-  std::set<step_id> whole;
-  for (const auto& [name, path] : *found) {
-    if (name.state == version_state::whole) whole.insert(name.step);
-  }
+  auto whole = whole_steps(*found);
   bool changed = false;
   for (const auto& [name, path] : *found) {
     if (name.state == version_state::whole || name.state == version_state::abandoned) continue;

@@ -4,15 +4,14 @@
 // Owns:     nothing; every answer is read from storage when it is asked.
 // Runs on:  the storage executor.
 // Fails:    a version that cannot be used is a rejection with its cause, and the next older one is tried;
-// only a
-//           directory that cannot be listed is an error. An intact manifest of another program or of a newer
-//           schema ends the search: going on would silently lose progress or overwrite someone else's work.
+//           only a directory that cannot be listed is an error. An intact manifest of another program or of a
+//           newer schema ends the search: going on would lose progress or overwrite someone else's work.
 // Invariants:
-//   CK-4    a version counts only after its manifest and the size and digest of each of its files were
-//   checked.
+//   CK-4    a version counts only after its manifest, and size and digest of each of its files, were checked.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -82,6 +81,7 @@ public:
 private:
   struct found_name;
   [[nodiscard]] expected<std::vector<found_name>> scan() const;
+  [[nodiscard]] static std::set<step_id> whole_steps(const std::vector<found_name>& found);
 
   storage& files_;
   std::string directory_;

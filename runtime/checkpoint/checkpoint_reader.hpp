@@ -3,9 +3,8 @@
 // Flow:     catalog -> verified_version -> [reader] -> state arena
 // Owns:     nothing.
 // Runs on:  the storage executor.
-// Fails:    errc::corrupt (digest, form, a tensor missing or unknown), errc::wrong_program, storage errors.
-// The
-//           arena's content is then unspecified.
+// Fails:    errc::corrupt (digest, form, a tensor missing or unknown), errc::wrong_program, storage errors;
+//           the arena's content is then unspecified.
 // Invariants:
 //   CK-6    nothing read from storage is used before its form, size and place were checked.
 //   CK-7    a load fills the whole state from one version, digests compared while reading, or it fails.

@@ -5,8 +5,7 @@
 // Runs on:  the storage executor.
 // Fails:    whatever storage reports (errc::storage_full, storage_failed), errc::corrupt where the bytes read
 //           back are not those written. The partial version is removed; older versions are untouched.
-// Order:    each shard file (flushed) -> read back -> manifest (flushed, renamed) -> flush the version's
-// directory
+// Order:    each shard file (flushed) -> read back -> manifest (flushed, renamed) -> flush its directory
 //           -> [former version of the same step aside] -> rename into place -> flush the parent -> retention.
 // Invariants:
 //   CK-1    a version appears under its name only when whole.

@@ -13,7 +13,7 @@ namespace {
 error refusal(const std::string& directory, const error& cause) {
   const bool known = cause.code == errc::storage_full || cause.code == errc::bad_argument;
   return {known ? cause.code : errc::storage_failed,
-          "checkpoint directory '" + directory + "' cannot be written: " + cause.text};
+          directory + ": cannot be written: " + cause.text + "; accepted: a directory that can be written"};
 }
 
 std::string parent_of(std::string_view path) {

@@ -2,9 +2,8 @@
 //
 // Runs on:  the storage executor, or `main` before anything runs.
 // Fails:    errc::storage_failed, storage_full or bad_argument (all exit code 2); the text names the
-// directory
-//           and the reason. Tries instead of looking at permissions: root, read-only file systems, quotas and
-//           a file where a directory should be are all found the same way.
+//           directory and the reason. Tries instead of looking at permissions: root, read-only file systems,
+//           quotas and a file where a directory should be are all found the same way.
 #pragma once
 
 #include <string>

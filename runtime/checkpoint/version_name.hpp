@@ -4,8 +4,7 @@
 //   .partial-step-000000000200-<incarnation>  being written, or left behind by a crash
 //   .retired-step-000000000200-<incarnation>  the former version 200, while 200 is being replaced
 //   .removed-step-000000000200-<incarnation>  being deleted by retention
-//   abandoned-step-000000000200-<incarnation> newer than the step a job was told to resume from: kept, not
-//   used
+//   abandoned-step-000000000200-<incarnation> newer than the step a job was told to resume from: kept, unused
 #pragma once
 
 #include <optional>

@@ -2,9 +2,8 @@
 //
 // Flow:     two files -> storage seam -> [checked, decoded] -> staged dataset
 // Runs on:  the storage thread, or a start before the event loop: it blocks (0.4 s for 60,000 images).
-// Fails:    `errc::bad_data`, one line that names the file, the value and what is accepted. Nothing is
-// staged. Format:   big-endian: magic (two zero bytes, type 0x08, number of dimensions), one 32-bit size a
-// dimension,
+// Fails:    `errc::bad_data`, one line: the file, the value and what is accepted; nothing is staged.
+// Format:   big-endian: magic (two zero bytes, type 0x08, number of dimensions), one 32-bit size a dimension,
 //           then the bytes, last dimension fastest.
 #pragma once
 

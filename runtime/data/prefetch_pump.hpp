@@ -5,8 +5,7 @@
 // Runs on:  the reader executor, one batch a task, at most one such task waiting. Control calls come from one
 //           other thread and only post.
 // Fails:    an exception or a dataset's error ends the assignment: `on_failed` gets its text once; the pump
-// rests
-//           until the next `start`.
+//           rests until the next `start`.
 // Invariants:
 //   PF-1    outstanding batches never exceed the credit granted.
 //   PF-2    batches leave in step order, each of this rank's shards only.

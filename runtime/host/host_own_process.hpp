@@ -1,9 +1,5 @@
-// Own process on this machine: strikes itself with real signals and a real `_exit`. For fault injection.
+// Own process on this machine: its counters; strikes itself with real signals and a real `_exit`.
 #pragma once
-
-#include <csignal>
-
-#include <unistd.h>
 
 #include "runtime/seams/own_process.hpp"
 
@@ -11,8 +7,9 @@ namespace troupe {
 
 class host_own_process final : public own_process {
 public:
-  void raise_signal(int signal_number) override { ::kill(::getpid(), signal_number); }
-  void exit_now(int code) override { ::_exit(code); }
+  void raise_signal(int signal_number) override;
+  void exit_now(int code) override;
+  [[nodiscard]] process_counters counters() const override;
 };
 
 } // namespace troupe

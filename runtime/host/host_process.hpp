@@ -1,7 +1,7 @@
 // Host processes: the process seam on this machine.
 //
-// Owns:     its children, each with a process descriptor (pidfd) that the event loop watches, and a black
-// box. Runs on:  the event loop. Starting one child costs one spawn (the parent's memory is not copied).
+// Owns:     its children, each with a process descriptor (pidfd) that the loop watches, and a black box.
+// Runs on:  the event loop. Starting one child costs one spawn (the parent's memory is not copied).
 // Fails:    `start`: errc::not_found or storage_failed names the program and the system's words;
 //           errc::bad_argument where the embedding program ignores SIGCHLD (its children cannot be reaped).
 // A child:  inherits standard output and error; reads nothing (/dev/null); has default signal handling, and

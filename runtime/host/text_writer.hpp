@@ -9,7 +9,7 @@
 //   TW-1    a piece is written whole and in order, or not at all (a file that is full keeps whole pieces).
 //   TW-2    destruction writes what was accepted.
 //   TW-3    `write` never waits for the file.
-// Why:      docs/design/0101-events-writer.md
+// Why:      docs/design/0011-events-writer.md
 #pragma once
 
 #include <memory>

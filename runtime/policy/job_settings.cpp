@@ -59,6 +59,9 @@ result check_workers(const job_settings& s) {
   if (s.workers_min > s.workers)
     return refused("--workers-min", std::to_string(s.workers_min),
                    "more than --workers " + std::to_string(s.workers), "1 to " + std::to_string(s.workers));
+  if (s.external > s.workers)
+    return refused("--external", std::to_string(s.external),
+                   "more than --workers " + std::to_string(s.workers), "0 to " + std::to_string(s.workers));
   if (s.workers_max != 0 && (s.workers_max < s.workers || s.workers_max > s.shards))
     return refused("--workers-max", std::to_string(s.workers_max),
                    s.workers_max < s.workers ? "less than --workers " + std::to_string(s.workers)
@@ -71,7 +74,7 @@ result check_workers(const job_settings& s) {
 result check_batch(const job_settings& s) {
   if (const auto r = in_range("--global-batch", s.global_batch, 1, limits::global_batch_max); !r) return r;
   if (const auto r = in_range("--accumulate", s.accumulate, 1, limits::global_batch_max); !r) return r;
-  const std::uint64_t unit = std::uint64_t{s.shards} * s.accumulate;
+  const std::uint64_t unit = s.shards;
   if (s.global_batch % unit == 0) return {};
   const std::uint64_t below = s.global_batch / unit * unit;
   const std::uint64_t above = below + unit;
@@ -80,7 +83,6 @@ result check_batch(const job_settings& s) {
   if (above_fits) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
   return refused("--global-batch", std::to_string(s.global_batch),
                  "not divisible into " + std::to_string(s.shards) + " shards" +
-                     (s.accumulate == 1 ? "" : " of " + std::to_string(s.accumulate) + " pieces each") +
                      (nearest.empty() ? "" : "; nearest: " + nearest),
                  "multiples of " + std::to_string(unit));
 }

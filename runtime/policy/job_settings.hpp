@@ -35,6 +35,7 @@ struct job_settings {
   std::uint32_t workers{2};
   std::uint32_t workers_min{1};
   std::uint32_t workers_max{0}; // 0: no bound but the number of shards
+  std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
   std::string device{"auto"};
 
   // Length and batch
@@ -42,7 +43,7 @@ struct job_settings {
   std::optional<std::uint64_t> epochs{}; // neither: one epoch
   std::uint32_t global_batch{128};
   std::uint32_t shards{8};
-  std::uint32_t accumulate{1}; // pieces in which a shard is computed, to save activation memory
+  std::uint32_t accumulate{1}; // global batches whose gradients are summed in one step
   std::uint64_t seed{1};
 
   // Checkpoints

@@ -20,6 +20,7 @@ void each_field(Io& io, Settings& s) {
   io.field("workers", s.workers);
   io.field("workers_min", s.workers_min);
   io.field("workers_max", s.workers_max);
+  io.field("external", s.external);
   io.field("device", s.device);
   io.field("steps", s.steps);
   io.field("epochs", s.epochs);

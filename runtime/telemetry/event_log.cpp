@@ -11,10 +11,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 20> names{"job_started",
+constexpr std::array<std::string_view, 21> names{"job_started",
                                                  "worker_started",
                                                  "worker_ready",
                                                  "generation_started",
+                                                 "first_step_applied",
                                                  "generation_ended",
                                                  "failure_detected",
                                                  "collective_aborted",

@@ -25,6 +25,7 @@ enum class event_kind : unsigned char {
   worker_started,
   worker_ready,
   generation_started,
+  first_step_applied, // of a generation: it makes progress
   generation_ended,
   failure_detected,
   collective_aborted,

@@ -1,7 +1,8 @@
 // Goodput: the share of the wall time that went into steps that counted.
 //
 // A step's time counts once: what a failed generation computed and lost, and what was computed again after a
-// resume, is not good. Invariants:
+// resume, is not good.
+// Invariants:
 //   GP-1    each step counts at most once.
 //   GP-2    the ratio lies in [0, 1].
 #pragma once

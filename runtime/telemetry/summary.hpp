@@ -53,6 +53,11 @@ struct job_summary {
   bool survivors_kept{true};
   double goodput{0};
   std::string exit_reason;
+  // In the steady state, of the worker that used most.
+  std::optional<double> allocations_per_step{};      // on its device, reader and storage threads
+  std::optional<double> control_allocations_per_s{}; // on its event loop
+  std::optional<double> page_faults_per_step{};
+  std::optional<double> cpu_ms_per_step{}; // of all workers together
 };
 
 [[nodiscard]] std::string to_json(const job_summary& summary);

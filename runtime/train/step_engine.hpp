@@ -1,7 +1,7 @@
 // Step engine: turns batches into updates, one step after another, until told to stop.
 //
-// Flow:     batch -> forward, backward -> contribution -> all-reduce -> clip, optimizer -> state of the next
-// step Owns:     gradient scratch, the sum of micro-steps; not the arena, which is the parameter store's.
+// Flow:     batch -> forward, backward -> contribution -> all-reduce -> clip, optimizer -> the next state
+// Owns:     gradient scratch, the sum of micro-steps; not the arena, which is the parameter store's.
 // Runs on:  the device's executor, all calls and callbacks; a state machine that never waits: it returns
 //           where it needs something and is resumed by it. Between steps it goes through the executor's
 //           queue, so other tasks of the device get their turn.

@@ -12,8 +12,8 @@
 // or by specialising `codec<T>`, where another form (Cap'n Proto) serves it better. The form here:
 // little-endian numbers of fixed width, floats bit for bit, lengths as 32 bits; no padding, no alignment.
 // Invariants:
-//   CO-1    decode(encode(x)) is x, NaN included.
-//   CO-2    decoding reads inside its span only, never allocates more than the span could hold elements, and
+//   CD-1    decode(encode(x)) is x, NaN included.
+//   CD-2    decoding reads inside its span only, never allocates more than the span could hold elements, and
 //           fails (errc::corrupt) on what is too short, too long, or no valid value.
 #pragma once
 
@@ -168,7 +168,7 @@ public:
   [[nodiscard]] std::size_t left() const { return from_.size(); }
 
 private:
-  std::size_t length() { // CO-2: of elements that take a byte each, at least
+  std::size_t length() { // CD-2: of elements that take a byte each, at least
     std::uint32_t count = 0;
     read(count);
     if (count > from_.size()) fail();

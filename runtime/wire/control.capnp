@@ -87,6 +87,9 @@ struct WorkerFinished {
   dataWait @9 :Histogram;
   stall @10 :Histogram;
   allocationsPerStep @11 :Float64; # negative: not counted
+  controlAllocationsPerS @12 :Float64 = -1;
+  pageFaultsPerStep @13 :Float64 = -1;
+  cpuMsPerStep @14 :Float64 = -1;
 }
 
 struct PrepareGeneration {

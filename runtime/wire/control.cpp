@@ -123,6 +123,9 @@ struct writer {
     put(body.initDataWait(), m.data_wait);
     put(body.initStall(), m.stall);
     body.setAllocationsPerStep(m.allocations_per_step);
+    body.setControlAllocationsPerS(m.control_allocations_per_s);
+    body.setPageFaultsPerStep(m.page_faults_per_step);
+    body.setCpuMsPerStep(m.cpu_ms_per_step);
   }
   void operator()(const prepare_generation& m) {
     auto body = out.initPrepareGeneration();
@@ -247,6 +250,9 @@ worker_finished read(schema::WorkerFinished::Reader in) {
   m.data_wait = histogram_of(in.getDataWait());
   m.stall = histogram_of(in.getStall());
   m.allocations_per_step = in.getAllocationsPerStep();
+  m.control_allocations_per_s = in.getControlAllocationsPerS();
+  m.page_faults_per_step = in.getPageFaultsPerStep();
+  m.cpu_ms_per_step = in.getCpuMsPerStep();
   return m;
 }
 

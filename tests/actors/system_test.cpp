@@ -206,9 +206,8 @@ TEST_CASE("actor runtime: stop ends every actor, also one that holds itself (AS-
 TEST_CASE("actor runtime: stop runs no handler of a message that waits (AS-5)", "[actors]") {
   fixture f;
   int handled = 0;
-  const auto actor = f.runtime.system().spawn([&](caf::event_based_actor*) -> caf::behavior {
-    return {[&](int) { ++handled; }};
-  });
+  const auto actor = f.runtime.system().spawn(
+      [&](caf::event_based_actor*) -> caf::behavior { return {[&](int) { ++handled; }}; });
   for (int i = 0; i < 10; ++i)
     caf::anon_send(actor, i);
   CHECK(f.runtime.stop());

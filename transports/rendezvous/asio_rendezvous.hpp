@@ -10,7 +10,7 @@
 //   RV-2    no received byte sequence ends the process or keeps a connection beyond its deadline.
 //   RV-3    at most `connections_max` exchanges are in flight; the others wait in the system's queue.
 //   RV-4    the token is in no message, error or log.
-// Why:      docs/design/0302-rendezvous.md
+// Why:      docs/design/0013-rendezvous.md
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ expected<tcp::endpoint> resolve(const std::string& option, const std::string& te
 }
 
 std::string reason(const boost::system::error_code& why) {
-  if (why == asio::error::address_in_use) return "address in use";
+  if (why == asio::error::address_in_use) return "address in use; accepted: a free port, or port 0 for any";
   auto text = why.message();
   if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
   return text;

@@ -67,14 +67,14 @@ job_token job_token::generate(entropy& random) {
 }
 
 expected<job_token> job_token::from_file(const std::string& path) {
-  const auto source = "token file '" + path + "'";
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
-    return error{errc::bad_argument, source + ": cannot be opened: " + std::strerror(errno)};
-  auto raw = read_all(descriptor, source);
+    return error{errc::bad_argument, path + ": cannot be opened: " + std::strerror(errno) +
+                                         "; accepted: a readable file with the job's token"};
+  auto raw = read_all(descriptor, path);
   ::close(descriptor);
   if (!raw) return raw.failure();
-  return checked(std::move(*raw), source);
+  return checked(std::move(*raw), path);
 }
 
 expected<job_token> job_token::from_descriptor(int descriptor) {
@@ -91,8 +91,9 @@ expected<job_token> job_token::checked(std::string raw, const std::string& sourc
   job_token token{bytes == 0 ? std::string{} : raw.substr(first, bytes)};
   OPENSSL_cleanse(raw.data(), raw.size());
   if (bytes >= limits::token_bytes_min && bytes <= limits::token_bytes_max) return token;
-  return error{errc::bad_argument, source + ": a token has " + std::to_string(limits::token_bytes_min) +
-                                       " to " + std::to_string(limits::token_bytes_max) + " bytes"};
+  return error{errc::bad_argument, source + ": not a token; accepted: a secret of " +
+                                       std::to_string(limits::token_bytes_min) + " to " +
+                                       std::to_string(limits::token_bytes_max) + " bytes"};
 }
 
 } // namespace troupe

@@ -11,7 +11,7 @@
 //   UX-3    a frame of another job, version, unknown or dead sender is dropped and counted.
 //   UX-4    an endpoint is closed exactly once, and progressed until its requests have drained.
 //   UX-5    nothing is closed or created inside a UCX callback: it is recorded, and done afterwards.
-// Why:      docs/design/0301-ucx-paths.md
+// Why:      docs/design/0012-ucx-paths.md
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // Owns:     context, worker, and a duplicate of the wake-up descriptor (handed to Asio).
 // Runs on:  the event loop.
 // Fails:    errc::bad_argument when the settings name what this machine has not.
-// Why:      docs/design/0301-ucx-paths.md
+// Why:      docs/design/0012-ucx-paths.md
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 #include "runtime/data/prefetch_pump.hpp"
 #include "runtime/data/sample_order.hpp"
 #include "runtime/data/staged_dataset.hpp"
-#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "tests/support/manual_executor.hpp"
 
 namespace troupe {

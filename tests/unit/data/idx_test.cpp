@@ -5,7 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "runtime/data/idx_dataset.hpp"
-#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/staging_memfd.hpp"
 #include "tests/unit/data/data_files.hpp"
 
 namespace troupe {

@@ -13,8 +13,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "runtime/data/staged_dataset.hpp"
-#include "runtime/data/staging_memfd.hpp"
 #include "runtime/data/synthetic_dataset.hpp"
+#include "runtime/host/staging_memfd.hpp"
 
 namespace troupe {
 namespace {

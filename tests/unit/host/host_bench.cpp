@@ -1,4 +1,4 @@
-// Measurements behind docs/design/0101-events-writer.md and docs/rooms/host.md. Hidden: run them with
+// Measurements behind docs/design/0011-events-writer.md and docs/rooms/host.md. Hidden: run them with
 //   build/tests/unit_host "[.bench]"
 #include <algorithm>
 #include <atomic>

@@ -51,7 +51,7 @@ std::string refused_words(const std::vector<std::string>& arguments) {
   CHECK_FALSE(parsed.settings);
   CHECK(parsed.exit_code == 2);
   CHECK(parsed.out.empty());
-  CHECK(std::ranges::count(parsed.err, '\n') == 1); // PO-1
+  CHECK(std::ranges::count(parsed.err, '\n') == 1); // CL-1
   CHECK(parsed.err.ends_with("\n"));
   CHECK(parsed.err.starts_with("train: "));
   return parsed.err.substr(0, parsed.err.size() - 1);
@@ -131,7 +131,7 @@ TEST_CASE("program options: a plan that is no file is refused, whatever it is") 
   }
 }
 
-TEST_CASE("program options: an unknown option is one line with the nearest name (PO-1)") {
+TEST_CASE("program options: an unknown option is one line with the nearest name (CL-1)") {
   CHECK(refused("--worker 3") == "train: --worker: unknown option (did you mean --workers?); accepted: train "
                                  "--help lists the options");
   CHECK(refused("--frobnicate=7") ==
@@ -141,7 +141,7 @@ TEST_CASE("program options: an unknown option is one line with the nearest name 
   CHECK(refused("--dat x").find("--data") != std::string::npos);
 }
 
-TEST_CASE("program options: a bad value is one line with option, value and what is accepted (PO-1)") {
+TEST_CASE("program options: a bad value is one line with option, value and what is accepted (CL-1)") {
   CHECK(refused("--workers 0") == "train: --workers 0: too small; accepted: 1 to 1024");
   CHECK(refused("--workers -1") == "train: --workers -1: not a whole number; accepted: 1 to 1024");
   CHECK(refused("--workers two").starts_with("train: --workers two: not a whole number"));
@@ -162,7 +162,7 @@ TEST_CASE("program options: a bad value is one line with option, value and what 
   CHECK(refused("--hidden 3") == "train: --hidden 3: bad width; accepted: 256");
 }
 
-TEST_CASE("program options: a missing, empty or repeated value is one line (PO-1)") {
+TEST_CASE("program options: a missing, empty or repeated value is one line (CL-1)") {
   CHECK(refused("--workers") == "train: --workers: a value is missing; accepted: 1 to 1024");
   CHECK(refused("--workers --steps 5").starts_with("train: --workers: a value is missing"));
   CHECK(refused("--workers 2 --workers 3") == "train: --workers 3: given twice; accepted: once");
@@ -174,14 +174,14 @@ TEST_CASE("program options: a missing, empty or repeated value is one line (PO-1
   CHECK(refused_words({"--fault", ""}).starts_with("train: --fault"));
 }
 
-TEST_CASE("program options: impossible combinations are one line (PO-1)") {
+TEST_CASE("program options: impossible combinations are one line (CL-1)") {
   CHECK(refused("--steps 5 --epochs 2").starts_with("train: --epochs 2: --steps 5 is given too"));
   CHECK(refused("--workers 9").find("more than the 8 of --shards") != std::string::npos);
   CHECK(refused("--keep 2").starts_with("train: --keep: there are no checkpoints without --checkpoint-dir"));
   CHECK(refused("--join h:1").find("--token-file") != std::string::npos);
 }
 
-TEST_CASE("program options: control characters and long values do not break the line (PO-1)") {
+TEST_CASE("program options: control characters and long values do not break the line (CL-1)") {
   CHECK(refused_words({"--workers", "a\nb\rc\x1b"}).starts_with("train: --workers a?b?c?: not"));
   CHECK(refused_words({"--workers", std::string(100'000, '9')}).size() < 400);
   CHECK(refused_words({"--x\ny"}).starts_with("train: --x?y"));
@@ -189,7 +189,7 @@ TEST_CASE("program options: control characters and long values do not break the 
   CHECK(refused_words({"--fault", std::string(100'000, 'k') + "@step=1"}).size() < 1000);
 }
 
-TEST_CASE("program options: help lists every option in its group and teaches by example (PO-3)") {
+TEST_CASE("program options: help lists every option in its group and teaches by example (CL-3)") {
   const auto parsed = options_of().parse({"--help"});
   CHECK_FALSE(parsed.settings);
   CHECK(parsed.exit_code == 0);

@@ -58,7 +58,7 @@ TEST_CASE("job settings: a global batch that does not divide says which do") {
         "--global-batch 130: not divisible into 8 shards; nearest: 128 or 136; accepted: multiples of 8");
   CHECK(refusal([](auto& s) { s.global_batch = 3; }) ==
         "--global-batch 3: not divisible into 8 shards; nearest: 8; accepted: multiples of 8");
-  CHECK(refusal([](auto& s) { s.accumulate = 3; }).find("nearest: 120 or 144") != std::string::npos);
+  CHECK(refusal([](auto& s) { s.accumulate = 3; }) == "accepted"); // steps of three global batches
   CHECK(refusal([](auto& s) { s.global_batch = 0; }).starts_with("--global-batch 0: too small"));
 }
 

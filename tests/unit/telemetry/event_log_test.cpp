@@ -48,10 +48,11 @@ TEST_CASE("event log: a line is one JSON object whatever bytes a cause contains 
   CHECK(json::parse(sink.text()).at("cause") == "\xe2\x82\xac");
 }
 
-TEST_CASE("event log: every name of the contract is there") {
+TEST_CASE("event log: every name of the contract is there, and first_step_applied") {
   const std::string contract =
-      "job_started worker_started worker_ready generation_started generation_ended failure_detected "
-      "collective_aborted state_sent checkpoint_taken checkpoint_written checkpoint_rejected "
+      "job_started worker_started worker_ready generation_started first_step_applied generation_ended "
+      "failure_detected collective_aborted state_sent checkpoint_taken checkpoint_written "
+      "checkpoint_rejected "
       "checkpoint_failed resumed resize_requested straggler hang health nan restart_budget_spent "
       "job_finished ";
   std::string ours;

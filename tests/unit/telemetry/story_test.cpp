@@ -31,12 +31,12 @@ TEST_CASE("story: a healed failure is one sentence") {
 
 TEST_CASE("story: progress names only what is known") {
   CHECK(tell(job_progress{.step = 120,
-                      .steps_total = 600,
-                      .loss = 0.43119,
-                      .samples_per_s = 51234,
-                      .workers = 2,
-                      .generation = 1,
-                      .left = 12s}) ==
+                          .steps_total = 600,
+                          .loss = 0.43119,
+                          .samples_per_s = 51234,
+                          .workers = 2,
+                          .generation = 1,
+                          .left = 12s}) ==
         "step 120/600 (20 %)  loss 0.4312  51.2k samples/s  2 workers  generation 1  12 s left");
   CHECK(tell(job_progress{.step = 7, .workers = 1}) == "step 7  0 samples/s  1 worker  generation 0");
 }

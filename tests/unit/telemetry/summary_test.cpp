@@ -56,18 +56,40 @@ public:
   std::vector<std::string> synced;
 };
 
-TEST_CASE("summary: has exactly the contract's fields, also when nothing happened") {
+TEST_CASE("summary: has the contract's fields, then what a step uses, also when nothing happened") {
   job_summary summary;
   summary.failures.emplace_back();
   const auto read = json::parse(to_json(summary));
-  CHECK(keys(read) ==
-        std::vector<std::string>{"program",         "version",           "seed",         "device",
-                                 "shards",          "workers_start",     "workers_end",  "generations",
-                                 "steps_committed", "samples_committed", "loss_first",   "loss_last",
-                                 "accuracy",        "weights_digest",    "state_digest", "wall_s",
-                                 "samples_per_s",   "step_ms",           "comm_wait_ms", "data_wait_ms",
-                                 "checkpoint",      "failures",          "restarts",     "survivors_kept",
-                                 "goodput",         "exit_reason"});
+  CHECK(keys(read) == std::vector<std::string>{"program",
+                                               "version",
+                                               "seed",
+                                               "device",
+                                               "shards",
+                                               "workers_start",
+                                               "workers_end",
+                                               "generations",
+                                               "steps_committed",
+                                               "samples_committed",
+                                               "loss_first",
+                                               "loss_last",
+                                               "accuracy",
+                                               "weights_digest",
+                                               "state_digest",
+                                               "wall_s",
+                                               "samples_per_s",
+                                               "step_ms",
+                                               "comm_wait_ms",
+                                               "data_wait_ms",
+                                               "checkpoint",
+                                               "failures",
+                                               "restarts",
+                                               "survivors_kept",
+                                               "goodput",
+                                               "exit_reason",
+                                               "allocations_per_step",
+                                               "control_allocations_per_s",
+                                               "page_faults_per_step",
+                                               "cpu_ms_per_step"});
   CHECK(keys(read.at("step_ms")) == std::vector<std::string>{"p50", "p99"});
   CHECK(keys(read.at("checkpoint")) == std::vector<std::string>{"written", "failed", "bytes", "stall_ms"});
   CHECK(keys(read.at("checkpoint").at("stall_ms")) == std::vector<std::string>{"p50", "p99", "max"});

@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "runtime/base/limits.hpp"
+#include "tests/support/allocation_count.hpp"
 #include "tests/support/transport_pairs.hpp"
 #include "transports/ucx/dead_incarnations.hpp"
 #include "transports/ucx/frame.hpp"
@@ -130,6 +131,34 @@ TEST_CASE("ucx: the steady state takes its buffers from the pool (SP-1)") {
     taken.push_back(slot);
   CHECK(taken.size() == 3);                   // bounded
   CHECK(pool.try_take(100, true) != nullptr); // what the protocol owes goes out anyway
+}
+
+class counting_listener final : public transport_listener {
+public:
+  std::size_t messages{0};
+  void on_message(incarnation_id, std::span<const std::byte>) override { ++messages; }
+  std::span<std::byte> on_bulk_announced(incarnation_id, const bulk_announcement&) override { return {}; }
+  void on_bulk_received(incarnation_id, std::uint64_t, expected<void>) override {}
+  void on_path_lost(incarnation_id, const error&) override {}
+};
+
+TEST_CASE("ucx: messages in the steady state allocate nothing (SP-1)") {
+  ucx_pair pair;
+  counting_listener counting;
+  pair.b->set_listener(&counting);
+  pair.connect();
+  const auto pass = [&](std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto goal = counting.messages + 1;
+      (void)pair.a->send(pair.b->self(), payload);
+      while (counting.messages < goal)
+        pair.loop.context.run_one();
+    }
+  };
+  pass(100);
+  const auto before = allocations_so_far();
+  pass(1000);
+  CHECK(allocations_so_far() - before == 0);
 }
 
 TEST_CASE("ucx: the memory of dead incarnations is bounded, the oldest goes first") {

@@ -1,3 +1,4 @@
+// Allocation counter: how often this program has called operator new, to prove that a path does not.
 #pragma once
 
 #include <cstddef>

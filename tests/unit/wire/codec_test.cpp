@@ -69,7 +69,7 @@ everything sample() {
 template <>
 inline constexpr std::optional<phase> troupe::wire_last<phase>{phase::held};
 
-TEST_CASE("codec: what is decoded is what was encoded, NaN included (CO-1)", "[wire]") {
+TEST_CASE("codec: what is decoded is what was encoded, NaN included (CD-1)", "[wire]") {
   std::array<std::byte, 512> room{};
   const auto bytes = encode_body(sample(), room);
   REQUIRE(bytes);
@@ -99,7 +99,7 @@ TEST_CASE("codec: a message that does not fit is too large", "[wire]") {
   CHECK(encode_body(sample(), room).failure().code == errc::too_large);
 }
 
-TEST_CASE("codec: cut, extended and damaged bodies are refused or decoded, never more (CO-2)", "[wire]") {
+TEST_CASE("codec: cut, extended and damaged bodies are refused or decoded, never more (CD-2)", "[wire]") {
   std::array<std::byte, 512> room{};
   const auto encoded = encode_body(sample(), room);
   REQUIRE(encoded);

@@ -1,8 +1,7 @@
-#include "runtime/data/staging_memfd.hpp"
+#include "runtime/host/staging_memfd.hpp"
 
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -11,35 +10,13 @@
 #include <unistd.h>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/host/system_error.hpp"
+#include "runtime/host/unique_fd.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr int seals_required = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
-
-std::string reason(int number) {
-  return std::generic_category().message(number);
-}
-
-class descriptor_owner {
-public:
-  descriptor_owner() = default;
-  explicit descriptor_owner(int fd)
-      : fd_{fd} {}
-  descriptor_owner(descriptor_owner&& other) noexcept
-      : fd_{std::exchange(other.fd_, -1)} {}
-  descriptor_owner& operator=(descriptor_owner&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~descriptor_owner() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
-private:
-  int fd_{-1};
-};
 
 class mapping {
 public:
@@ -66,7 +43,7 @@ private:
 
 class memfd_staged final : public staged_memory {
 public:
-  memfd_staged(descriptor_owner fd, mapping memory, std::string locator)
+  memfd_staged(unique_fd fd, mapping memory, std::string locator)
       : fd_{std::move(fd)}
       , memory_{std::move(memory)}
       , locator_{std::move(locator)} {}
@@ -75,14 +52,14 @@ public:
   [[nodiscard]] int descriptor() const override { return fd_.get(); }
 
 private:
-  descriptor_owner fd_; // held by the owner only: the locator names it
+  unique_fd fd_; // held by the owner only: the locator names it
   mapping memory_;
   std::string locator_;
 };
 
 class memfd_draft final : public staging_draft {
 public:
-  memfd_draft(std::string name, descriptor_owner fd, mapping memory)
+  memfd_draft(std::string name, unique_fd fd, mapping memory)
       : name_{std::move(name)}
       , fd_{std::move(fd)}
       , memory_{std::move(memory)} {}
@@ -92,10 +69,12 @@ public:
     const std::size_t size = memory_.bytes().size();
     { const mapping gone = std::move(memory_); } // F_SEAL_WRITE is refused while a writable mapping exists
     if (::fcntl(fd_.get(), F_ADD_SEALS, seals_required | F_SEAL_SEAL) != 0)
-      return error{errc::storage_failed, "dataset '" + name_ + "': cannot seal its memory: " + reason(errno)};
+      return error{errc::storage_failed,
+                   "dataset '" + name_ + "': cannot seal its memory: " + system_text(errno)};
     mapping readable{fd_.get(), size, PROT_READ, 0};
     if (!readable)
-      return error{errc::storage_full, "dataset '" + name_ + "': cannot map its memory: " + reason(errno)};
+      return error{errc::storage_full,
+                   "dataset '" + name_ + "': cannot map its memory: " + system_text(errno)};
     auto locator = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd_.get());
     return std::shared_ptr<const staged_memory>{
         std::make_shared<memfd_staged>(std::move(fd_), std::move(readable), std::move(locator))};
@@ -103,7 +82,7 @@ public:
 
 private:
   std::string name_;
-  descriptor_owner fd_;
+  unique_fd fd_;
   mapping memory_;
 };
 
@@ -116,17 +95,16 @@ std::string listing_name(const std::string& name) {
 
 expected<std::unique_ptr<staging_draft>> memfd_staging::begin(const std::string& name, std::size_t bytes) {
   invariant(bytes > 0, "staging: a draft has at least one byte");
-  descriptor_owner fd{::memfd_create(listing_name(name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-  if (fd.get() < 0)
-    return error{errc::storage_failed, "dataset '" + name + "': memfd_create: " + reason(errno)};
+  unique_fd fd{::memfd_create(listing_name(name).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+  if (!fd) return error{errc::storage_failed, "dataset '" + name + "': memfd_create: " + system_text(errno)};
   // Reserving first turns "no memory left" into an error here, where it would be a SIGBUS at the first write.
   if (const int failed = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes)); failed != 0)
     return error{errc::storage_full, "dataset '" + name + "': no " + std::to_string(bytes) +
-                                         " bytes of shared memory: " + reason(failed)};
+                                         " bytes of shared memory: " + system_text(failed)};
   mapping memory{fd.get(), bytes, PROT_READ | PROT_WRITE, MAP_POPULATE};
   if (!memory)
-    return error{errc::storage_full,
-                 "dataset '" + name + "': cannot map " + std::to_string(bytes) + " bytes: " + reason(errno)};
+    return error{errc::storage_full, "dataset '" + name + "': cannot map " + std::to_string(bytes) +
+                                         " bytes: " + system_text(errno)};
   return std::unique_ptr<staging_draft>{
       std::make_unique<memfd_draft>(name, std::move(fd), std::move(memory))};
 }
@@ -137,8 +115,8 @@ expected<std::shared_ptr<const staged_memory>> memfd_staging::open(const std::st
   };
   if (!locator.starts_with("/proc/"))
     return failed(errc::bad_argument, "accepted is a locator /proc/PID/fd/N");
-  const descriptor_owner fd{::open(locator.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (fd.get() < 0) return failed(errc::not_found, "its owner is gone: " + reason(errno));
+  const unique_fd fd{::open(locator.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (!fd) return failed(errc::not_found, "its owner is gone: " + system_text(errno));
   // Without the seals another process could change or cut off what is being read (ST-1).
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
   if (seals < 0 || (seals & seals_required) != seals_required)
@@ -148,9 +126,9 @@ expected<std::shared_ptr<const staged_memory>> memfd_staging::open(const std::st
   // Not populated: that would cost a replacement process 1.3 ms for 45 MiB before its first step. The reader
   // thread maps what it reads, 16 pages a fault.
   mapping memory{fd.get(), static_cast<std::size_t>(status.st_size), PROT_READ, 0};
-  if (!memory) return failed(errc::storage_full, "cannot be mapped: " + reason(errno));
+  if (!memory) return failed(errc::storage_full, "cannot be mapped: " + system_text(errno));
   return std::shared_ptr<const staged_memory>{
-      std::make_shared<memfd_staged>(descriptor_owner{}, std::move(memory), locator)};
+      std::make_shared<memfd_staged>(unique_fd{}, std::move(memory), locator)};
 }
 
 } // namespace troupe

@@ -4,8 +4,8 @@
 // Owns:     the plan and what has struck already (from the director, plus its own strikes).
 // Runs on:  `on_step` on the device's executor, `on_read` on the reader's; `update` on the loop between runs.
 // Invariants:
-//   FI-1    a strike is written to the black box before it happens, so that the director knows when and
-//   which. FI-2    a fault that has struck as often as planned does not strike again, in this process or its
+//   FI-1    a strike is written to the black box before it happens: the director knows when, and which.
+//   FI-2    a fault that has struck as often as planned does not strike again, in this process or its
 //           replacements.
 #pragma once
 

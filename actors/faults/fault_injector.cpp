@@ -1,4 +1,4 @@
-#include "actors/worker/fault_injector.hpp"
+#include "actors/faults/fault_injector.hpp"
 
 #include <csignal>
 #include <stdexcept>

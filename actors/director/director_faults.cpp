@@ -1,0 +1,40 @@
+// Injected faults, as the director sees them: which strikes happened, who shares one, when a stop is over.
+#include <csignal>
+
+#include "actors/director/director_core.hpp"
+
+namespace troupe {
+
+std::optional<std::size_t> director_core::note_fault(std::uint32_t index) {
+  auto& slot = slots_[index];
+  if (slot.box == nullptr) return std::nullopt;
+  const auto fault = slot.box->fault_index.load();
+  const auto when = static_cast<std::uint64_t>(slot.box->fault_ns.load());
+  if (fault == 0 || fault > settings_.faults.size() || when == slot.fault_seen) return std::nullopt;
+  slot.fault_seen = when;
+  fired_.mark(fault - 1, rank_of(index));
+  return fault - 1;
+}
+
+// `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.
+void director_core::strike_all_but(std::uint32_t index, std::size_t fault) {
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (i == index || slots_[i].pid == 0 || !slots_[i].child) continue;
+    note_fault(i);
+    if (fired_.on(fault, rank_of(i)) < fired_.on(fault, rank_of(index))) fired_.mark(fault, rank_of(i));
+    slots_[i].struck_at = ports_.now();
+    ports_.signal(slots_[i].pid, SIGKILL);
+  }
+}
+
+void director_core::continue_stopped(std::uint32_t index) {
+  auto& slot = slots_[index];
+  if (slot.box == nullptr || slot.pid == 0 || slot.condemned) return;
+  const auto length = duration{slot.box->fault_for_ns.load()};
+  const auto struck = slot.box->fault_ns.load();
+  if (length.count() == 0 || struck == 0 || ports_.now() < time_from_ns(struck) + length) return;
+  note_fault(index);
+  ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
+}
+
+} // namespace troupe

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""The `troupe` tool on real programs: what it starts, what it says, and that nothing is left.
+
+Usage: tool_process_test.py DIRECTORY_OF_PROGRAMS [TEST...]
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = ""
+LIMIT_S = 120
+
+
+def tool(*arguments):
+    return subprocess.run([os.path.join(BIN, "troupe"), *arguments], capture_output=True, text=True,
+                          timeout=LIMIT_S, check=False)
+
+
+def processes_with(mark):
+    """Command lines of running processes that contain `mark`."""
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/cmdline", encoding="utf-8", errors="replace") as file:
+                line = file.read()
+        except OSError:
+            continue
+        if mark in line and int(name) != os.getpid():
+            found.append(line)
+    return found
+
+
+class Run(unittest.TestCase):
+    def test_foreign_copies_are_told_their_place(self):
+        say = 'echo "$RANK $LOCAL_RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT"'
+        done = tool("run", "-n", "2", "sh", "-c", say)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = sorted(done.stdout.splitlines())
+        self.assertEqual(len(lines), 2)
+        ports = set()
+        for rank, line in enumerate(lines):
+            own, local, world, address, port = line.split()
+            self.assertEqual((own, local, world, address), (str(rank), str(rank), "2", "127.0.0.1"))
+            ports.add(int(port))
+        self.assertEqual(len(ports), 1)
+
+    def test_the_first_failure_ends_all_and_nothing_is_left(self):
+        mark = f"troupe-mark-{os.getpid()}-a"
+        # Rank 1 fails; rank 0 waits for ever, ignores SIGTERM, and has a child of its own.
+        script = ('if [ "$RANK" = 1 ]; then exit 7; fi; trap "" TERM; '
+                  f'tail -f /dev/null {mark} & wait; wait; tail -f /dev/null')
+        done = tool("run", "-n", "2", "--grace", "200ms", "--json", "sh", "-c", script, mark)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["first_failure"], {"rank": 1, "cause": "exit code 7"})
+        self.assertEqual(told["kind"], "foreign")
+        self.assertEqual(processes_with(mark), [])
+
+    def test_signals_are_passed_on(self):
+        mark = f"troupe-mark-{os.getpid()}-b"
+        script = 'trap "echo got; exit 0" TERM; echo ready; while :; do tail -f /dev/null & wait $!; done'
+        with subprocess.Popen([os.path.join(BIN, "troupe"), "run", "sh", "-c", script, mark],
+                              stdout=subprocess.PIPE, text=True) as started:
+            self.assertEqual(started.stdout.readline(), "ready\n")
+            started.send_signal(signal.SIGTERM)
+            self.assertEqual(started.stdout.readline(), "got\n")
+            self.assertEqual(started.wait(LIMIT_S), 128 + signal.SIGTERM)
+        self.assertEqual(processes_with(mark), [])
+
+    def test_a_troupe_program_is_its_own_director(self):
+        with tempfile.TemporaryDirectory() as folder:
+            summary = os.path.join(folder, "summary.json")
+            done = tool("run", "-n", "3", "--json", os.path.join(BIN, "recovery_job"), "--steps", "20",
+                        "--quiet", "--summary", summary)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = json.loads(done.stdout)
+            self.assertEqual((told["kind"], told["copies"]), ("troupe", 1))
+            with open(summary, encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["workers_start"], 3)
+
+    def test_usage_errors_are_one_line(self):
+        for arguments in (["run", "no-such-program-here"], ["run"], ["nun"], ["bench", "message"],
+                          ["run", "-n"]):
+            done = tool(*arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+class Checkpoints(unittest.TestCase):
+    def test_verify_finds_a_flipped_bit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            directory = os.path.join(folder, "checkpoints")
+            made = subprocess.run([os.path.join(BIN, "recovery_job"), "--steps", "40", "--quiet",
+                                   "--workers", "2", "--checkpoint-dir", directory,
+                                   "--checkpoint-every", "20"],
+                                  capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            listed = json.loads(tool("ckpt", "ls", directory, "--json").stdout)
+            self.assertEqual([v["step"] for v in listed["versions"]], [20, 40])
+            good = tool("ckpt", "verify", directory)
+            self.assertEqual(good.returncode, 0, good.stdout)
+            differ = tool("ckpt", "diff", directory, "20", "40")
+            self.assertEqual(differ.returncode, 1, differ.stdout)
+            self.flip_a_bit(directory)
+            bad = tool("ckpt", "verify", directory, "--json")
+            self.assertEqual(bad.returncode, 1)
+            self.assertEqual(json.loads(bad.stdout)["bad"], 1)
+            self.assertEqual(tool("ckpt", "ls", os.path.join(folder, "nowhere")).returncode, 2)
+
+    @staticmethod
+    def flip_a_bit(directory):
+        newest = max(d for d in os.listdir(directory) if d.startswith("step-"))
+        version = os.path.join(directory, newest)
+        shard = next(f for f in sorted(os.listdir(version)) if f.endswith(".safetensors"))
+        with open(os.path.join(version, shard), "r+b") as file:
+            file.seek(-100, os.SEEK_END)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 4]))
+
+
+class Bench(unittest.TestCase):
+    """Rows and fields only: times on a busy machine prove nothing."""
+
+    def rows_of(self, *arguments):
+        done = tool("bench", *arguments, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["bench"], arguments[0])
+        self.assertGreaterEqual(told["machine"]["cores"], 1)
+        return told["rows"]
+
+    def test_recovery(self):
+        rows = self.rows_of("recovery", "--quick", "--detect-after", "500ms")
+        self.assertEqual([(r["system"], r["fault"], r["workers"]) for r in rows],
+                         [("troupe", "SIGKILL", 2), ("troupe", "SIGSTOP", 2),
+                          ("restart", "SIGKILL of all", 2)])
+        for row in rows[:2]:
+            self.assertTrue(row["survivors_kept"])
+            self.assertLessEqual(row["steps_lost"]["max"], 1)
+            self.assertGreater(row["detected_ms"]["p50"], 0)
+            self.assertGreater(row["recovered_ms"]["p50"], row["detected_ms"]["p50"])
+            self.assertAlmostEqual(row["state_bytes"], 1 << 20, delta=1 << 16)
+        self.assertEqual(processes_with("recovery_job"), [])
+
+    def test_step(self):
+        if not os.path.isdir("/usr/share/datasets/fashion-mnist"):
+            self.skipTest("the dataset is not installed")
+        rows = self.rows_of("step", "--quick")
+        self.assertEqual([(r["system"], r["workers"], r["global_batch"]) for r in rows],
+                         [(s, w, b) for b in (128, 1024)
+                          for s, w in (("bare", 1), ("troupe", 1), ("troupe", 2))])
+        for row in rows:
+            self.assertGreater(row["samples_per_s"], 0)
+            self.assertGreaterEqual(row["step_ms"]["p99"], row["step_ms"]["p50"])
+
+
+def main():
+    global BIN
+    BIN = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
+
+
+if __name__ == "__main__":
+    main()
