@@ -67,8 +67,10 @@ public:
     office_.set_generation(generation);
     return outside_.collectives.prepare({generation, world, parts_.shards, parts_.contribution_elements});
   }
-  void generation_changed(generation_id generation, const fired_faults& fired) override {
-    journal(generation, fired, {});
+  void generation_changed(generation_id generation, const fired_faults& fired, task durable) override {
+    auto held = std::make_shared<task>(std::move(durable));
+    if (search_->directory.empty()) return (*held)();
+    journal(generation, fired, [to = self_, held] { tell(to, run_later{held}); });
   }
   void record(job_record_variant what) override {
     caf::anon_send(*parts_.reporter,

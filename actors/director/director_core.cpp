@@ -62,11 +62,12 @@ void director_core::launch(std::uint32_t index) {
 }
 
 void director_core::act(const action::kill_process& action) {
-  ports_.record(record::survivor_killed{action.slot, action.cause});
+  if (slots_[action.slot].ready) ports_.record(record::survivor_killed{action.slot, action.cause});
   condemn(action.slot, failure_kind::hang, action.cause);
 }
 
 void director_core::act(const action::end_generation& action) {
+  held_start_.reset();
   ports_.record(record::generation_ended{action.generation, action.cause});
   for (const auto& who : action.members)
     ports_.send(who, wire::end_generation{action.generation, action.cause});
@@ -78,7 +79,8 @@ void director_core::act(const action::find_resume_point&) {
 
 void director_core::act(const action::prepare_generation& action) {
   const auto& plan = action.plan;
-  ports_.generation_changed(plan.generation, fired_);
+  ports_.generation_changed(plan.generation, fired_,
+                            [this, generation = plan.generation] { journaled(generation); });
   auto place = ports_.prepare_collective(plan.generation, static_cast<std::uint32_t>(plan.members.size()));
   if (!place) return apply(members_.end(place.failure()));
   wire::prepare_generation message{.generation = plan.generation,
@@ -99,7 +101,20 @@ void director_core::act(const action::prepare_generation& action) {
   }
 }
 
+// The journal is written while the members prepare; whatever comes last starts the generation (DI-5).
 void director_core::act(const action::start_generation& action) {
+  if (journaled_ >= action.generation) return announce_start(action);
+  held_start_ = action;
+  held_since_ = ports_.now();
+}
+
+void director_core::journaled(generation_id generation) {
+  journaled_ = std::max(journaled_, generation);
+  if (stopping_ || !held_start_ || held_start_->generation > journaled_) return;
+  announce_start(*std::exchange(held_start_, std::nullopt));
+}
+
+void director_core::announce_start(const action::start_generation& action) {
   detector_.generation_started(ports_.now());
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});
@@ -235,7 +250,9 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
   const auto resumed = members_.plan().step.value();
   std::vector<open_failure> waiting;
   for (const auto& open : open_failures_) {
-    if (open.local && open.slot != index) {
+    // The ended generation's own first step may arrive after its end.
+    const bool heals = open.local ? open.slot == index : m.generation > open.generation;
+    if (!heals) {
       waiting.push_back(open);
       continue;
     }
@@ -347,7 +364,7 @@ void director_core::lose(std::uint32_t index, failure what) {
 bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local) {
   what.rank = rank_of(index);
   const auto number = failures_++;
-  open_failures_.push_back({number, index, what.step.value(), local});
+  open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
   ports_.record(record::failure_detected{number, index, what, actor});
   if (!actor.empty()) ++restarts_;
   if (guard_.record(what)) {
@@ -441,6 +458,8 @@ void director_core::on_tick() {
   }
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
     continue_stopped(i);
+  // A storage that hangs costs the successor its numbering, not this job its progress.
+  if (held_start_ && now - held_since_ > settings_.limits.report_deadline) journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
     judge(one);
   apply(members_.on_tick(now));

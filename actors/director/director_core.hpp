@@ -5,10 +5,11 @@
 // Runs on:  its actor, on the event loop; never blocks (files are asked for through its ports).
 // Fails:    the job ends with one error; every worker is stopped first.
 // Invariants:
-//   DI-1    every loss passes through `lose`, once per process: root cause, then budget, then membership.
+//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in that order.
 //   DI-2    a message is heard only from the incarnation that its slot has now.
 //   DI-3    a condemned process is SIGKILLed before a replacement is started: it cannot come back.
 //   DI-4    the job is over only when every child has been reaped.
+//   DI-5    a generation starts only when the journal has it: a successor's generations are newer.
 // Why:      docs/design/0008-membership.md
 #pragma once
 
@@ -47,7 +48,8 @@ public:
   // Memory for a generation's collective. Returns the descriptor.
   [[nodiscard]] virtual expected<std::string> prepare_collective(generation_id generation,
                                                                  std::uint32_t world) = 0;
-  virtual void generation_changed(generation_id generation, const fired_faults& fired) = 0; // for the journal
+  // For the journal; `durable` is called once a successor would know (or cannot be told).
+  virtual void generation_changed(generation_id generation, const fired_faults& fired, task durable) = 0;
   virtual void record(job_record_variant what) = 0;
   virtual void over(const std::optional<error>& cause) = 0; // nothing of the job is left
 };
@@ -103,6 +105,7 @@ private:
     std::uint32_t slot;
     std::uint64_t step_started;
     bool local;
+    generation_id generation; // that it ended, or happened in
   };
 
   void apply(membership::outputs actions);
@@ -127,6 +130,8 @@ private:
   template <class Other>
   void hear(std::uint32_t, const Other&) {} // not for a director: dropped
 
+  void journaled(generation_id generation);
+  void announce_start(const membership_action::start_generation& action);
   void launch(std::uint32_t slot);
   void on_exit(std::uint32_t slot, const process_exit& exit);
   void lose(std::uint32_t slot, failure what);
@@ -157,6 +162,9 @@ private:
   std::uint64_t newest_step_{0};
   generation_id progressing_; // the newest generation that has applied a step
   time_point last_beat_;
+  generation_id journaled_;
+  std::optional<membership_action::start_generation> held_start_; // until it is in the journal (DI-5)
+  time_point held_since_;
   bool stopping_{false};
   bool over_{false};
   time_point stop_deadline_;

@@ -267,6 +267,8 @@ void job_report::hear(const record::job_finished& r) {
     keep_most(summary_.allocations_per_step, worker.allocations_per_step);
     keep_most(summary_.control_allocations_per_s, worker.control_allocations_per_s);
     keep_most(summary_.page_faults_per_step, worker.page_faults_per_step);
+    if (worker.cpu_ms_per_step >= 0)
+      summary_.cpu_ms_per_step = summary_.cpu_ms_per_step.value_or(0) + worker.cpu_ms_per_step;
     newest_step_ = worker.step.value();
   }
   if (!r.workers.empty()) { // rank 0 speaks for the steps: all ranks march together

@@ -134,10 +134,10 @@ void trainer::initialise() {
   store_->initialise();
 }
 
-void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints) {
+void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints, bool kept) {
   invariant(!running_, "SE-5: one run at a time");
   running_ = true;
-  outside_.compute.queue().post([this, generation, first_step, takes_checkpoints] {
+  outside_.compute.queue().post([this, generation, first_step, takes_checkpoints, kept] {
     generation_ = generation;
     takes_checkpoints_ = takes_checkpoints && slots_ != nullptr;
     first_of_run_ = true;
@@ -148,7 +148,7 @@ void trainer::begin(generation_id generation, step_id first_step, bool takes_che
     }
     doing(activity::computing);
     engine_->begin({generation, communicator_.get(), batches_.get(), rank_.value(), world_, first_step,
-                    settings_.last_step});
+                    settings_.last_step, takes_checkpoints_ && !kept});
   });
 }
 
@@ -308,6 +308,7 @@ void trainer::add_statistics(wire::worker_finished& out) const {
     return static_cast<double>(last_.counted.*what - warm_.counted.*what) / steps;
   };
   out.page_faults_per_step = per_step(&process_counters::page_faults);
+  out.cpu_ms_per_step = to_ms(last_.counted.cpu - warm_.counted.cpu) / steps;
   if (!last_.counted.counts_allocations) return;
   out.allocations_per_step = per_step(&process_counters::data_allocations);
   out.control_allocations_per_s =

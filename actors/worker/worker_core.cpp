@@ -118,7 +118,9 @@ void worker_core::hear(const wire::start_generation& m) {
 void worker_core::begin_if_ready() {
   if (!start_asked_ || phase_ != phase::prepared || sends_in_flight_ != 0) return; // WK-4
   phase_ = phase::running;
-  trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0});
+  // A generation begins where another one died: its checkpoint of this very step may have died with it.
+  const bool kept = plan_.step == step_id{0} || plan_.source == wire::state_source::checkpoint;
+  trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0}, kept);
 }
 
 void worker_core::hear(const wire::end_generation& m) {

@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "examples/fashion_mnist/mlp.hpp"
 #include "runtime/data/idx_dataset.hpp"
@@ -130,6 +131,15 @@ private:
   double loss_{0};
 };
 
+double cpu_ms() {
+  struct rusage used {};
+  ::getrusage(RUSAGE_SELF, &used);
+  const auto ms = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_usec) / 1e3;
+  };
+  return ms(used.ru_utime) + ms(used.ru_stime);
+}
+
 int run(const options& what) {
   const auto batches = gather(what);
   if (!batches) {
@@ -141,18 +151,21 @@ int run(const options& what) {
   ms.reserve(what.steps);
   const auto began = std::chrono::steady_clock::now();
   auto last = began;
+  const double cpu_before = cpu_ms();
   for (std::uint64_t i = 0; i < what.steps; ++i) {
     loop.step((*batches)[i % ready_batches]);
     const auto now = std::chrono::steady_clock::now();
     ms.push_back(std::chrono::duration<double, std::milli>(now - last).count());
     last = now;
   }
+  const double cpu = cpu_ms() - cpu_before;
   const double seconds = std::chrono::duration<double>(last - began).count();
   std::sort(ms.begin(), ms.end());
   const auto at = [&](std::size_t percent) { return ms[(ms.size() - 1) * percent / 100]; };
   const nlohmann::ordered_json out{
       {"samples_per_s", static_cast<double>(what.steps) * what.global_batch / seconds},
       {"step_ms", {{"p50", at(50)}, {"p99", at(99)}}},
+      {"cpu_ms_per_step", cpu / static_cast<double>(what.steps)},
       {"loss", loop.loss()}};
   std::puts(out.dump().c_str());
   return 0;

@@ -33,25 +33,43 @@ state_shape shape_of(const workload& what) {
   return shape;
 }
 
-void check_end(cluster& over, const reference& known, findings& out) {
+// False: it did not get to an end of which more could be asked.
+bool check_end(cluster& over, const reference& known, findings& out) {
   const auto& end = over.ends().back();
   if (!end.over) {
     out.emplace_back("the job did not end within its budget of events and of virtual time");
-    return;
+    return false;
   }
   for (const auto pid : over.machine().world.alive())
     out.push_back("process " + std::to_string(pid) + " is left over");
   if (end.exit_code != 0) {
     out.push_back("the job ended with exit code " + std::to_string(end.exit_code) + ": " +
                   (end.cause ? end.cause->text : "no cause"));
-    return;
+    return false;
   }
   if (end.summary.state_digest != known.state_digest || end.summary.weights_digest != known.weights_digest)
     out.push_back("the final state is " + end.summary.state_digest + ", without faults it is " +
                   known.state_digest);
+  return true;
 }
 
-void check_generations(cluster& over, findings& out) {
+// What the summary says of its failures makes sense: time runs forward, a living replica loses one step at
+// most, and nobody who survived was killed for it.
+void check_failures(cluster& over, const fault_scenario& scenario, findings& out) {
+  const auto& summary = over.ends().back().summary;
+  for (const auto& failure : summary.failures) {
+    const auto label = "failure '" + failure.cause + "': ";
+    if (failure.recovered_ms.value_or(0) < 0 || failure.detected_ms.value_or(0) < 0)
+      out.push_back(label + "recovered after " + std::to_string(failure.recovered_ms.value_or(0)) + " ms");
+    if ((failure.source == "peer" || failure.source == "memory") &&
+        failure.steps_lost > over.steps_lost_max())
+      out.push_back(label + std::to_string(failure.steps_lost) + " steps lost although a replica lived");
+  }
+  if (scenario.keeps_survivors && !summary.survivors_kept)
+    out.emplace_back("a surviving worker lost its process");
+}
+
+void check_events(cluster& over, findings& out) {
   std::istringstream lines{over.events()};
   std::uint64_t newest = 0;
   bool finished = false;
@@ -122,11 +140,11 @@ reference reference_of(cluster& from) {
 
 findings check(cluster& over, const reference& known, const fault_scenario& scenario) {
   findings out;
-  check_end(over, known, out);
-  if (!out.empty()) return out; // the rest would only repeat it
+  if (!check_end(over, known, out)) return out;
   for (auto& one : over.samples().check())
     out.push_back(std::move(one));
-  check_generations(over, out);
+  check_events(over, out);
+  check_failures(over, scenario, out);
   check_checkpoint(over, known, scenario, out);
   if (over.leases_lost() != 0) out.push_back(std::to_string(over.leases_lost()) + " leases are lost");
   const auto again = over.samples().recomputed();

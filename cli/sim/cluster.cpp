@@ -16,8 +16,32 @@ namespace {
 constexpr std::uint64_t events_max = 3'000'000;
 constexpr auto time_max = std::chrono::minutes{10};            // virtual
 constexpr auto guard_interval = std::chrono::milliseconds{50}; // between two looks at the directory's lock
+constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes of an earlier job to end
 constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
 constexpr int exit_not_started = 70;
+
+// A quarter of the seeds sums as hosts do that share no memory.
+bool aborts_split(std::uint64_t seed) {
+  return counter_rng{seed, stream_of("weather")}.bits(1) % 4 == 0;
+}
+
+// Half of the seeds have a quick network, the others a slow or an uneven one.
+sim_network_settings weather_of(std::uint64_t seed) {
+  const counter_rng random{seed, stream_of("weather")};
+  sim_network_settings weather;
+  switch (random.bits(0) % 4) {
+  case 0:
+    weather.delay_max = std::chrono::milliseconds{5};
+    break;
+  case 1:
+    weather.delay_max = std::chrono::milliseconds{40};
+    weather.bulk_latency_max = std::chrono::milliseconds{60};
+    break;
+  default:
+    break;
+  }
+  return weather;
+}
 
 std::string value_of(const process_spec& spec, std::string_view name) {
   for (auto it = spec.environment.rbegin(); it != spec.environment.rend(); ++it) {
@@ -104,6 +128,7 @@ public:
       : owner_{owner}
       , process_{process}
       , life_{life}
+      , waits_until_{process.clock.now() + guard_time_max}
       , seams_{owner.machine_, process,
                [&owner](sim_process& child) -> std::unique_ptr<sim_program> {
                  return std::make_unique<worker_program>(owner, child);
@@ -116,6 +141,8 @@ public:
 private:
   void wait_for_directory() {
     if (owner_.alive(role::worker).empty()) return begin();
+    if (process_.clock.now() > waits_until_)
+      return end(exit_not_started, error{errc::bad_argument, "another job keeps the checkpoint directory"});
     process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
   }
   void begin() {
@@ -146,6 +173,7 @@ private:
   cluster& owner_;
   sim_process& process_;
   std::size_t life_;
+  time_point waits_until_;
   sim_environment seams_;
   std::unique_ptr<rendezvous_server> door_;
   training_graph graph_;
@@ -156,9 +184,11 @@ private:
 
 cluster::cluster(std::uint64_t seed, const workload& what)
     : what_{what}
+    , steps_lost_max_{aborts_split(seed) ? 2U : 1U}
     , history_{what}
-    , machine_{seed} {
+    , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
+  machine_.collectives.set_aborts_split(aborts_split(seed));
 }
 
 cluster::~cluster() = default;

@@ -57,6 +57,9 @@ public:
   // Of all directors, one after another; each begins with job_started.
   [[nodiscard]] const std::string& events() const { return events_.text(); }
   [[nodiscard]] const std::string& people() const { return people_.text(); }
+  // That a failure may cost while a replica lives: the step in flight, and where an abort may split the ranks
+  // also the one before.
+  [[nodiscard]] std::uint64_t steps_lost_max() const { return steps_lost_max_; }
   // Leases that workers still held when their job was over.
   [[nodiscard]] std::size_t leases_lost() const { return leases_lost_; }
 
@@ -68,6 +71,7 @@ private:
   [[nodiscard]] bool over() const;
 
   workload what_;
+  std::uint64_t steps_lost_max_;
   history history_;
   memory_staging stage_;
   memory_text_sink events_, people_;

@@ -90,10 +90,12 @@ void strikes::plan_mixed(workload& what) {
   const auto kills = draw(3); // more of one slot without progress would rightly end the job
   for (std::uint64_t i = 0; i < kills; ++i)
     plan(action::kill, draw(events_));
-  if (draw(3) == 0) plan(action::pause, draw(events_));
+  // Not both: an orphan that is stopped for ever rightly keeps the directory.
+  const auto either = draw(4);
+  if (either == 0) plan(action::pause, draw(events_));
+  if (either == 1) plan(action::kill_director, draw(events_));
   if (draw(2) == 0) what.faults.push_back(parsed("throw:worker=any@step=" + step()));
   if (draw(2) == 0) what.faults.push_back(parsed("throw:prefetcher=any@step=" + step()));
-  if (draw(3) == 0) plan(action::kill_director, draw(events_));
 }
 
 std::uint64_t strikes::draw(std::uint64_t below) {

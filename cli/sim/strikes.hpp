@@ -21,7 +21,8 @@ struct fault_scenario {
   std::uint32_t workers_min{1};
   // Steps that may be computed again while at least one replica lives; none: no bound (all replicas may die).
   std::optional<std::uint64_t> recomputed_max{};
-  bool newest_is_last{true}; // the last step's checkpoint is there in the end
+  bool newest_is_last{true};  // the last step's checkpoint is there in the end
+  bool keeps_survivors{true}; // nobody but who was struck is replaced
 };
 [[nodiscard]] std::span<const fault_scenario> fault_scenarios();
 [[nodiscard]] const fault_scenario* find_scenario(std::string_view name);

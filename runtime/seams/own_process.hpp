@@ -4,10 +4,13 @@
 
 #include <cstdint>
 
+#include "runtime/base/time.hpp"
+
 namespace troupe {
 
 // Since the process started.
 struct process_counters {
+  duration cpu{0}; // of all threads
   std::uint64_t page_faults{0};
   bool counts_allocations{false};    // the two below mean something: in builds for measuring only
   std::uint64_t loop_allocations{0}; // on the main thread: the event loop

@@ -91,7 +91,7 @@ private:
   }
 
   void hand_over(sim_process& process, all_reduce_done& done, std::uint64_t number) {
-    const bool lost = number != 0 && aborted_ && hub_.world_.draw(2) == 0; // CO-2
+    const bool lost = hub_.aborts_split_ && number != 0 && aborted_ && hub_.world_.draw(2) == 0; // CO-2
     if (number == 0 || lost) return done(ended());
     done(std::span<const float>{result_});
     if (hub_.observer_ != nullptr) hub_.observer_->on_taken(number, process.pid());

@@ -2,8 +2,8 @@
 // delay drawn from the seed.
 //
 // A dead member never arrives: only `abort` ends the wait, as on real memory. An abort that meets a sum which
-// is complete but not yet taken leaves each rank with either answer, as the seam allows (CO-2): the seed
-// decides.
+// is complete but not yet taken: in memory that all share, every rank still gets it. With `aborts_split`, as
+// between hosts, the seam allows each rank either answer (CO-2), and the seed decides.
 #pragma once
 
 #include <map>
@@ -37,6 +37,7 @@ public:
   explicit sim_collective_hub(sim_world& world)
       : world_{world} {}
   [[nodiscard]] std::unique_ptr<collective> make_collective(sim_process& owner);
+  void set_aborts_split(bool split) { aborts_split_ = split; }
   void set_observer(sim_collective_observer* observer) { observer_ = observer; } // not owned; may be null
 
 private:
@@ -45,6 +46,7 @@ private:
   sim_world& world_;
   sim_collective_observer* observer_{nullptr};
   std::map<std::string, std::shared_ptr<sim_meeting>> meetings_;
+  bool aborts_split_{false};
   std::uint64_t next_{1};
   std::uint64_t sums_{0};
 };

@@ -18,14 +18,16 @@ namespace troupe {
 
 // One simulated host, with everything that outlives its processes.
 struct sim_machine {
-  explicit sim_machine(std::uint64_t seed, sim_world_settings settings = {})
-      : world{seed, settings} {}
+  explicit sim_machine(std::uint64_t seed, sim_world_settings settings = {},
+                       sim_network_settings network_settings = {})
+      : world{seed, settings}
+      , network{world, network_settings} {}
   ~sim_machine() { world.close(); } // the processes go before what they hold
 
   sim_world world;
   sim_storage disk;
   std::vector<std::string> log; // of all processes, in order
-  sim_network network{world};
+  sim_network network;
   sim_collective_hub collectives{world};
 };
 

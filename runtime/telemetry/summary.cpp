@@ -71,7 +71,8 @@ std::string to_json(const job_summary& summary) {
                    {"exit_reason", summary.exit_reason},
                    {"allocations_per_step", or_null(summary.allocations_per_step)},
                    {"control_allocations_per_s", or_null(summary.control_allocations_per_s)},
-                   {"page_faults_per_step", or_null(summary.page_faults_per_step)}};
+                   {"page_faults_per_step", or_null(summary.page_faults_per_step)},
+                   {"cpu_ms_per_step", or_null(summary.cpu_ms_per_step)}};
   return whole.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -57,6 +57,7 @@ struct job_summary {
   std::optional<double> allocations_per_step{};      // on its device, reader and storage threads
   std::optional<double> control_allocations_per_s{}; // on its event loop
   std::optional<double> page_faults_per_step{};
+  std::optional<double> cpu_ms_per_step{}; // of all workers together
 };
 
 [[nodiscard]] std::string to_json(const job_summary& summary);

@@ -126,6 +126,7 @@ void step_engine::on_batch_ready() {
 
 void step_engine::advance() {
   if (ending_) return finish(run_end::ended);
+  if (std::exchange(run_.snapshot_first, false)) return after_step();
   if (applied_ == run_.last_step) return finish(run_end::finished);
   if (!step_open_) start_step();
   if (next_batch())

@@ -67,6 +67,8 @@ struct step_run {
   std::uint32_t world{1};
   step_id first_step; // the state that the arena holds
   step_id last_step;  // the run is finished at this state
+  // The state it begins with may lack its snapshot (whoever should have kept it may have died): ask for it.
+  bool snapshot_first{false};
 };
 
 // What an engine works on and with; all outlives it.

@@ -89,6 +89,7 @@ struct WorkerFinished {
   allocationsPerStep @11 :Float64; # negative: not counted
   controlAllocationsPerS @12 :Float64 = -1;
   pageFaultsPerStep @13 :Float64 = -1;
+  cpuMsPerStep @14 :Float64 = -1;
 }
 
 struct PrepareGeneration {

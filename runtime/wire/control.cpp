@@ -125,6 +125,7 @@ struct writer {
     body.setAllocationsPerStep(m.allocations_per_step);
     body.setControlAllocationsPerS(m.control_allocations_per_s);
     body.setPageFaultsPerStep(m.page_faults_per_step);
+    body.setCpuMsPerStep(m.cpu_ms_per_step);
   }
   void operator()(const prepare_generation& m) {
     auto body = out.initPrepareGeneration();
@@ -251,6 +252,7 @@ worker_finished read(schema::WorkerFinished::Reader in) {
   m.allocations_per_step = in.getAllocationsPerStep();
   m.control_allocations_per_s = in.getControlAllocationsPerS();
   m.page_faults_per_step = in.getPageFaultsPerStep();
+  m.cpu_ms_per_step = in.getCpuMsPerStep();
   return m;
 }
 

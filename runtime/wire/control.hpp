@@ -100,6 +100,7 @@ struct worker_finished {
   double allocations_per_step{-1};      // on the device, the reader and the storage thread
   double control_allocations_per_s{-1}; // on the event loop: heartbeats, reports
   double page_faults_per_step{-1};      // of the whole process
+  double cpu_ms_per_step{-1};           // of all its threads
 };
 
 // --- director -> worker ---------------------------------------------------------------------------------

@@ -88,7 +88,8 @@ TEST_CASE("summary: has the contract's fields, then what a step uses, also when 
                                                "exit_reason",
                                                "allocations_per_step",
                                                "control_allocations_per_s",
-                                               "page_faults_per_step"});
+                                               "page_faults_per_step",
+                                               "cpu_ms_per_step"});
   CHECK(keys(read.at("step_ms")) == std::vector<std::string>{"p50", "p99"});
   CHECK(keys(read.at("checkpoint")) == std::vector<std::string>{"written", "failed", "bytes", "stall_ms"});
   CHECK(keys(read.at("checkpoint").at("stall_ms")) == std::vector<std::string>{"p50", "p99", "max"});
