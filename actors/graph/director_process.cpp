@@ -215,7 +215,9 @@ void director_process::state::supervise() {
   root = spawn_supervisor(runtime->system(),
                           {.settings = {.intensity = graph.intensity()},
                            .children = std::move(children),
-                           .listener = [this](const child_change& what) { on_child_started(what); }});
+                           .listener = [this, here = alive](const child_change& what) {
+                             if (*here) on_child_started(what); // the end may come before the start
+                           }});
   root->attach_functor([this, here = alive](const caf::error& reason) {
     if (*here) finish(70, to_troupe(reason));
   });

@@ -206,7 +206,9 @@ void worker_process::state::supervise() {
   supervisor = spawn_supervisor(runtime->system(),
                                 {.settings = {.intensity = graph.intensity()},
                                  .children = children(),
-                                 .listener = [this](const child_change& what) { on_child_started(what); }});
+                                 .listener = [this, here = alive](const child_change& what) {
+                                   if (*here) on_child_started(what); // the end may come before the start
+                                 }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
     if (!over) {
