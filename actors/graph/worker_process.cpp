@@ -204,12 +204,12 @@ void worker_process::state::on_worker_restarted(const std::string& cause) {
 }
 
 void worker_process::state::supervise() {
-  supervisor =
-      spawn_supervisor(runtime->system(), {.settings = {.intensity = graph.intensity()},
-                                           .children = children(),
-                                           .listener = [this, here = alive](const child_change& what) {
-                                             if (*here) on_child_started(what);
-                                           }});
+  supervisor = spawn_supervisor(runtime->system(),
+                                {.settings = {.intensity = graph.intensity()},
+                                 .children = children(),
+                                 .listener = [this, here = alive](const child_change& what) {
+                                   if (*here) on_child_started(what); // the end may come before the start
+                                 }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
     if (!over) {

@@ -74,7 +74,7 @@ void check_events(cluster& over, findings& out) {
   std::istringstream lines{over.events()};
   std::uint64_t newest = 0;
   bool finished = false;
-  bool finished_in_order = false;
+  bool over_in_order = false;
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
     if (event.is_discarded()) {
@@ -82,9 +82,9 @@ void check_events(cluster& over, findings& out) {
       continue;
     }
     const auto& name = event.at("event");
-    if (name == "job_started" && finished_in_order) newest = 0; // a new job, not a successor
+    if (name == "job_started" && over_in_order) newest = 0; // a new job, not a successor
     finished = name == "job_finished";
-    finished_in_order = finished ? event.value("reason", "") == "finished" : finished_in_order;
+    over_in_order = finished || (over_in_order && name != "job_started");
     if (name != "generation_started") continue;
     const std::uint64_t generation = event.at("generation");
     if (generation <= newest)

@@ -99,7 +99,7 @@ private:
   // Whoever still holds a lease gets the time to give it back.
   void rest() {
     process_.clock.call_after(rest_time, [this] {
-      owner_.leases_lost_ += work_->leases_out();
+      if (!owner_.ends_.back().interrupted) owner_.leases_lost_ += work_->leases_out();
       process_.request_exit(0);
     });
   }
@@ -207,6 +207,7 @@ cluster::~cluster() = default;
 
 void cluster::start_director() {
   const auto life = ends_.size();
+  if (life != 0 && ends_.back().over) history_.next_job(); // it ended in order: this is no successor
   ends_.emplace_back();
   auto& process = machine_.world.start({}, duration{0}, [this, life](sim_process& of) {
     return std::make_unique<director_program>(*this, of, life);
