@@ -177,6 +177,8 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.who = offer.incarnation;
   slot.address = offer.address;
   slot.condemned.reset();
+  expect_ready(*index, settings_.limits.join_deadline, failure_kind::hang,
+               "was not ready within its deadline");
   return {};
 }
 
@@ -198,7 +200,6 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   if (slot.ready) return;
   slot.ready = true;
   slot.device = m.device;
-  // Not before: a process that starts does long work (it touches its memory) under the join's deadline.
   detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
@@ -295,127 +296,6 @@ void director_core::on_resume_point(const std::vector<record::checkpoint_rejecte
     ports_.record(record::resume_found{fresh ? std::nullopt : std::optional{found->step}, found->checkpoint});
   }
   apply(members_.on_resume_point(std::move(found), ports_.now()));
-}
-
-// --- failures -------------------------------------------------------------------------------------------
-
-void director_core::on_path_lost(incarnation_id who, const error& cause) {
-  const auto index = slot_of(who);
-  if (!index) return;
-  auto& slot = slots_[*index];
-  detector_.path_error(who, ports_.now());
-  if (stopping_ && !slot.child) {
-    slot = {.budget = slot.budget, .pause = slot.pause};
-    check_over();
-  } else if (!slot.child && cause.code == errc::actor_stopped) { // left in order
-    lose(*index, {.kind = failure_kind::exit,
-                  .cause = cause.text,
-                  .pid = slot.pid,
-                  .who = who,
-                  .step = step_id{newest_step_},
-                  .detected_at = ports_.now()});
-  }
-}
-
-void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
-  auto& slot = slots_[index];
-  if (slot.pid != exit.pid) return; // an earlier process of this slot
-  if (stopping_) {
-    if (slot.who) ports_.close(*slot.who, {errc::process_died, exit.text()});
-    slot.pid = 0;
-    slot.who.reset();
-    return check_over();
-  }
-  exit_evidence evidence{.condemned = slot.condemned, .condemned_text = slot.condemned_text};
-  if (slot.box->cause[0] != '\0') {
-    const auto& cause = slot.box->cause;
-    evidence.cause.assign(cause.begin(), std::find(cause.begin(), cause.end(), '\0'));
-  }
-  auto what = failure_of_exit(exit, evidence);
-  what.pid = exit.pid;
-  what.step = step_id{slot.box->step_started.load()};
-  what.detected_at = slot.condemned ? slot.condemned_at : ports_.now();
-  if (slot.who) what.who = *slot.who;
-  lose(index, std::move(what));
-}
-
-void director_core::lose(std::uint32_t index, failure what) {
-  auto& slot = slots_[index];
-  if (slot.box != nullptr && slot.box->fault_ns.load() != 0 && !what.fault_at) {
-    what.fault_at = time_from_ns(slot.box->fault_ns.load());
-  }
-  if (!what.fault_at) what.fault_at = slot.struck_at;
-  slot.struck_at.reset();
-  const auto struck = note_fault(index);
-  if (slot.who) {
-    detector_.forget(*slot.who);
-    ports_.close(*slot.who, {errc::process_died, what.cause});
-  }
-  slot.pid = 0;
-  slot.who.reset();
-  slot.ready = false;
-  if (struck && settings_.faults[*struck].target.which == fault_target::choice::all)
-    strike_all_but(index, *struck);
-  if (!admit(index, what, {}, false)) return;
-  ++restarts_;
-  apply(members_.on_lost(index, what.cause, ports_.now()));
-}
-
-bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local) {
-  what.rank = rank_of(index);
-  const auto number = failures_++;
-  open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
-  ports_.record(record::failure_detected{number, index, what, actor});
-  if (!actor.empty()) ++restarts_;
-  if (guard_.record(what)) {
-    apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed " +
-                                                std::to_string(same_failure_guard::repeats_max) +
-                                                " times at step " + to_string(what.step) +
-                                                " without progress: " + what.cause}));
-    return false;
-  }
-  if (!slots_[index].budget.admit(ports_.now())) {
-    const auto& policy = settings_.intensity;
-    apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed more than " +
-                                                std::to_string(policy.restarts_max) + " times within " +
-                                                std::to_string(static_cast<long>(to_s(policy.period))) +
-                                                " s; the last cause: " + what.cause}));
-    return false;
-  }
-  return true;
-}
-
-void director_core::condemn(std::uint32_t index, failure_kind kind, std::string text) {
-  auto& slot = slots_[index];
-  if (slot.pid == 0 || slot.condemned) return;
-  slot.condemned = kind;
-  slot.condemned_text = std::move(text);
-  slot.condemned_at = ports_.now();
-  if (slot.child) {
-    ports_.signal(slot.pid, SIGKILL); // DI-3; its exit is the loss
-  } else {
-    lose(index, {.kind = kind,
-                 .cause = slot.condemned_text,
-                 .pid = slot.pid,
-                 .who = slot.who.value_or(incarnation_id{}),
-                 .step = step_id{newest_step_},
-                 .detected_at = slot.condemned_at});
-  }
-}
-
-void director_core::judge(const verdict& what) {
-  const auto index = slot_of(what.who);
-  if (!index) return;
-  switch (what.what) {
-  case verdict::kind::lease_expired:
-    return condemn(*index, what.path_lost ? failure_kind::path_lost : failure_kind::stop, what.text);
-  case verdict::kind::hung:
-    return condemn(*index, failure_kind::hang, what.text);
-  case verdict::kind::collective_hung:
-    return condemn(*index, failure_kind::collective_hang, what.text);
-  case verdict::kind::straggler:
-    return ports_.record(record::straggler{*index, what.step, what.text});
-  }
 }
 
 std::string director_core::source_of(std::uint32_t slot) const {

@@ -5,7 +5,7 @@
 // Runs on:  its actor, on the event loop; never blocks (files are asked for through its ports).
 // Fails:    the job ends with one error; every worker is stopped first.
 // Invariants:
-//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in that order.
+//   DI-1    every loss passes through `lose`, once per process: root cause, budget, membership, in order.
 //   DI-2    a message is heard only from the incarnation that its slot has now.
 //   DI-3    a condemned process is SIGKILLed before a replacement is started: it cannot come back.
 //   DI-4    the job is over only when every child has been reaped.
@@ -138,6 +138,7 @@ private:
   // Counts, reports, and checks the budgets; false when the job ends because of it.
   [[nodiscard]] bool admit(std::uint32_t slot, failure& what, const std::string& actor, bool local);
   void condemn(std::uint32_t slot, failure_kind kind, std::string text);
+  void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
   void strike_all_but(std::uint32_t slot, std::size_t fault);

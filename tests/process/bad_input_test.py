@@ -206,9 +206,11 @@ class BadInput(ProcessTest):
         endpoint = job.event("job_started")["endpoint"]
         self.assertRegex(endpoint, r"^127\.0\.0\.1:\d+$")
         job.event("generation_started")
-        for token, code, parts in [(wrong, 7, [f"--join {endpoint}", "refused", "token"]),
-                                   (right, 7, ["no place is free", "--external"]),
-                                   (short, 2, [f"--token-file {short}", "16 to"])]:
+        for token, code, parts in [
+            (wrong, 7, [f"--join {endpoint}", "refused", "token"]),
+            (right, 7, ["no place is free", "--external"]),
+            (short, 2, [f"--token-file {short}", "16 to"]),
+        ]:
             result = Job(self, command=[harness.program, "--join", endpoint, "--token-file", token]).end()
             self.assert_one_line(result, code, *parts)
         result = Job(self, command=[harness.program, "--join", endpoint]).end()

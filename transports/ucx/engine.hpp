@@ -36,7 +36,7 @@ public:
   void schedule(); // the next turn, as soon as the loop gets to it
   void stop();
 
-  void set_job(job_id job) { job_ = job; }
+  void set_job(job_id job); // what came earlier is heard now
   void set_listener(transport_listener* listener) { listener_ = listener; }
   [[nodiscard]] const peer_address& local_address() const { return worker_->address(); }
   [[nodiscard]] incarnation_id self() const { return self_; }
@@ -138,6 +138,7 @@ private:
 
   std::deque<task> deferred_;
   std::size_t hellos_waiting_{0};
+  std::vector<std::vector<std::byte>> early_; // hellos that came before the job is known
   bool in_pump_{false};
   bool again_{false};   // another turn at once
   bool waiting_{false}; // for the wake-up descriptor

@@ -144,7 +144,22 @@ void ucx_engine::count_fault(frame_fault fault) {
     ++counters_.dropped_stale;
 }
 
+// Who learns its job from a rendezvous may be greeted before that answer has reached it: the two travel on
+// different ways. A hello is sent once, so it is kept.
+void ucx_engine::set_job(job_id job) {
+  job_ = job;
+  if (early_.empty()) return;
+  later([this] {
+    for (const auto& bytes : std::exchange(early_, {}))
+      receive(bytes);
+  });
+}
+
 void ucx_engine::receive(std::span<const std::byte> bytes) {
+  if (!job_.valid() && early_.size() < limits::ucx_early_frames_max) {
+    early_.emplace_back(bytes.begin(), bytes.end());
+    return;
+  }
   auto fault = frame_fault::none;
   const auto frame = read_frame(bytes, job_, fault);
   if (!frame) {

@@ -11,6 +11,7 @@ inline constexpr std::size_t ucx_peers_max = workers_max + 64;       // paths op
 inline constexpr std::size_t ucx_dead_incarnations_max = 8192;       // remembered, oldest forgotten first
 inline constexpr std::size_t ucx_address_bytes_max = 16 * 1024;      // a worker's address
 inline constexpr std::size_t ucx_hellos_waiting_max = ucx_peers_max; // received, not yet answered
+inline constexpr std::size_t ucx_early_frames_max = 64;              // received before the own job is known
 inline constexpr std::size_t ucx_bulk_per_peer_max = 64;             // transfers under way, each direction
 inline constexpr unsigned ucx_bulk_pieces_in_flight_max = 16;        // per transfer
 inline constexpr unsigned ucx_progress_calls_max = 64;               // per turn of the event loop

@@ -50,6 +50,25 @@ TEST_CASE("ucx: another job's hello is dropped and counted; the sender sees a lo
   REQUIRE(pair.loop.run_until([&] { return stranger.idle() && ucx(pair.b).idle(); }));
 }
 
+TEST_CASE("ucx: a hello that comes before the job is known is heard once it is (UX-3)") {
+  ucx_pair pair;
+  auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), {});
+  REQUIRE(opened);
+  auto& late = **opened;
+  recording_listener at_late;
+  late.set_listener(&at_late);
+  REQUIRE(pair.a->connect(late.self(), late.local_address()));
+  REQUIRE(pair.a->send(late.self(), payload));
+  // Another path opens meanwhile, so the first hello has arrived as well.
+  pair.connect();
+  REQUIRE(pair.a->send(pair.b->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return pair.at_b.messages.size() == 1; }));
+  CHECK(at_late.messages.empty());
+  late.set_job(ucx_pair::job);
+  REQUIRE(pair.loop.run_until([&] { return at_late.messages.size() == 1; }));
+  CHECK(late.counters().dropped_stale == 0);
+}
+
 TEST_CASE("ucx: a hello for an incarnation that ran here before is dropped (UX-3)") {
   ucx_pair pair;
   const auto former = pair.fresh(); // at the address where b is now
