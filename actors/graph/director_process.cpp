@@ -64,6 +64,7 @@ struct director_process::state {
   ~state() {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
+    if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
     office.reset();
     runtime.reset();
   }
@@ -212,10 +213,11 @@ void director_process::state::supervise() {
   for (const auto& user : graph.actors()) {
     if (user.where == placement::director) children.push_back({{.id = user.name}, user.make});
   }
-  root = spawn_supervisor(runtime->system(),
-                          {.settings = {.intensity = graph.intensity()},
-                           .children = std::move(children),
-                           .listener = [this](const child_change& what) { on_child_started(what); }});
+  root = spawn_supervisor(runtime->system(), {.settings = {.intensity = graph.intensity()},
+                                              .children = std::move(children),
+                                              .listener = [this, here = alive](const child_change& what) {
+                                                if (*here) on_child_started(what);
+                                              }});
   root->attach_functor([this, here = alive](const caf::error& reason) {
     if (*here) finish(70, to_troupe(reason));
   });

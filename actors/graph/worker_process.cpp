@@ -55,6 +55,7 @@ struct worker_process::state final : bulk_listener {
     *alive = false;
     neighbours->forget();
     supervisor = nullptr;
+    if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
     office.reset();
     runtime.reset();
   }
@@ -203,10 +204,12 @@ void worker_process::state::on_worker_restarted(const std::string& cause) {
 }
 
 void worker_process::state::supervise() {
-  supervisor = spawn_supervisor(runtime->system(),
-                                {.settings = {.intensity = graph.intensity()},
-                                 .children = children(),
-                                 .listener = [this](const child_change& what) { on_child_started(what); }});
+  supervisor =
+      spawn_supervisor(runtime->system(), {.settings = {.intensity = graph.intensity()},
+                                           .children = children(),
+                                           .listener = [this, here = alive](const child_change& what) {
+                                             if (*here) on_child_started(what);
+                                           }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
     if (!over) {
