@@ -64,6 +64,7 @@ struct director_process::state {
   ~state() {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
+    if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
     office.reset();
     runtime.reset();
   }
@@ -215,7 +216,9 @@ void director_process::state::supervise() {
   root = spawn_supervisor(runtime->system(),
                           {.settings = {.intensity = graph.intensity()},
                            .children = std::move(children),
-                           .listener = [this](const child_change& what) { on_child_started(what); }});
+                           .listener = [this, here = alive](const child_change& what) {
+                             if (*here) on_child_started(what); // the end may come before the start
+                           }});
   root->attach_functor([this, here = alive](const caf::error& reason) {
     if (*here) finish(70, to_troupe(reason));
   });

@@ -55,6 +55,7 @@ struct worker_process::state final : bulk_listener {
     *alive = false;
     neighbours->forget();
     supervisor = nullptr;
+    if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
     office.reset();
     runtime.reset();
   }
@@ -206,7 +207,9 @@ void worker_process::state::supervise() {
   supervisor = spawn_supervisor(runtime->system(),
                                 {.settings = {.intensity = graph.intensity()},
                                  .children = children(),
-                                 .listener = [this](const child_change& what) { on_child_started(what); }});
+                                 .listener = [this, here = alive](const child_change& what) {
+                                   if (*here) on_child_started(what); // the end may come before the start
+                                 }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
     if (!over) {

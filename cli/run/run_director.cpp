@@ -92,7 +92,8 @@ expected<void> lock_directory(director_run& run, const job_settings& settings) {
   auto guard = instance_guard::open(settings.checkpoint_dir);
   if (!guard) return error{guard.failure().code, "--checkpoint-dir " + guard.failure().text};
   run.guard = std::move(*guard);
-  const auto limit = timeouts::derive(settings.detect_after).orphan_grace * 2 + std::chrono::seconds{2};
+  const auto orphans = timeouts::derive(settings.detect_after).orphan_grace * 2;
+  const auto limit = std::max(orphans, 2 * launched_join_deadline) + std::chrono::seconds{2};
   std::optional<expected<void>> answer;
   run.guard->lock_within(env.clock, limit, [&answer](expected<void> locked) { answer = std::move(locked); });
   if (!answer)

@@ -6,6 +6,10 @@
 
 namespace troupe {
 
+// How long a worker that a director started tries to reach it: it listened before the worker started.
+// A successor waits longer than this for the lock on the checkpoint directory, which the worker holds.
+inline constexpr duration launched_join_deadline = 5 * detect_after_default;
+
 inline constexpr const char* role_variable = "TROUPE_ROLE";
 inline constexpr const char* token_variable = "TROUPE_TOKEN_FD"; // number of an inherited descriptor
 

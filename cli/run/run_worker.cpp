@@ -117,7 +117,7 @@ int run_worker(const training_graph& graph) {
   auto token = job_token::from_file("/proc/self/fd/" + std::to_string(*token_fd));
   if (!token) return say_error(graph, token.failure());
   ::close(static_cast<int>(*token_fd));
-  return join(run, graph, endpoint, std::move(*token), timeouts::derive(detect_after_default).join_deadline);
+  return join(run, graph, endpoint, std::move(*token), launched_join_deadline);
 }
 
 int run_joiner(const training_graph& graph, const job_settings& settings) {

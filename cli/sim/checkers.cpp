@@ -34,7 +34,7 @@ state_shape shape_of(const workload& what) {
 }
 
 // False: it did not get to an end of which more could be asked.
-bool check_end(cluster& over, const reference& known, findings& out) {
+bool check_end(cluster& over, const reference& known, int exit_code, findings& out) {
   const auto& end = over.ends().back();
   if (!end.over) {
     out.emplace_back("the job did not end within its budget of events and of virtual time");
@@ -42,11 +42,12 @@ bool check_end(cluster& over, const reference& known, findings& out) {
   }
   for (const auto pid : over.machine().world.alive())
     out.push_back("process " + std::to_string(pid) + " is left over");
-  if (end.exit_code != 0) {
+  if (end.exit_code != exit_code) {
     out.push_back("the job ended with exit code " + std::to_string(end.exit_code) + ": " +
                   (end.cause ? end.cause->text : "no cause"));
     return false;
   }
+  if (exit_code != 0) return false;
   if (end.summary.state_digest != known.state_digest || end.summary.weights_digest != known.weights_digest)
     out.push_back("the final state is " + end.summary.state_digest + ", without faults it is " +
                   known.state_digest);
@@ -73,6 +74,7 @@ void check_events(cluster& over, findings& out) {
   std::istringstream lines{over.events()};
   std::uint64_t newest = 0;
   bool finished = false;
+  bool over_in_order = false;
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
     if (event.is_discarded()) {
@@ -80,7 +82,9 @@ void check_events(cluster& over, findings& out) {
       continue;
     }
     const auto& name = event.at("event");
+    if (name == "job_started" && over_in_order) newest = 0; // a new job, not a successor
     finished = name == "job_finished";
+    over_in_order = finished || (over_in_order && name != "job_started");
     if (name != "generation_started") continue;
     const std::uint64_t generation = event.at("generation");
     if (generation <= newest)
@@ -140,7 +144,7 @@ reference reference_of(cluster& from) {
 
 findings check(cluster& over, const reference& known, const fault_scenario& scenario) {
   findings out;
-  if (!check_end(over, known, out)) return out;
+  if (!check_end(over, known, scenario.exit_code, out)) return out;
   for (auto& one : over.samples().check())
     out.push_back(std::move(one));
   check_events(over, out);

@@ -17,7 +17,7 @@ constexpr std::uint64_t events_max = 3'000'000;
 constexpr auto time_max = std::chrono::minutes{10};            // virtual
 constexpr auto guard_interval = std::chrono::milliseconds{50}; // between two looks at the directory's lock
 constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes of an earlier job to end
-constexpr auto rest_time = std::chrono::milliseconds{5};       // of a worker before its leases are counted
+constexpr auto rest_time = std::chrono::milliseconds{60};      // of a worker before its leases are counted
 constexpr int exit_not_started = 70;
 
 // A quarter of the seeds sums as hosts do that share no memory.
@@ -99,7 +99,7 @@ private:
   // Whoever still holds a lease gets the time to give it back.
   void rest() {
     process_.clock.call_after(rest_time, [this] {
-      owner_.leases_lost_ += work_->leases_out();
+      if (!owner_.ends_.back().interrupted) owner_.leases_lost_ += work_->leases_out();
       process_.request_exit(0);
     });
   }
@@ -135,7 +135,18 @@ public:
                }}
       , door_{owner.machine_.network.make_server(process)}
       , graph_{make_graph(owner.what_, {})} {
+    owner_.director_ = this;
     wait_for_directory();
+  }
+  ~director_program() override {
+    if (owner_.director_ == this) owner_.director_ = nullptr;
+  }
+  [[nodiscard]] bool interrupt() {
+    auto& end = owner_.ends_[life_];
+    if (job_ == nullptr || end.over || end.interrupted) return false;
+    end.interrupted = true;
+    process_.loop.post([this] { job_->stop({errc::aborted, "ended by SIGTERM"}); });
+    return true;
   }
 
 private:
@@ -168,6 +179,7 @@ private:
     end.cause = cause;
     if (job_ != nullptr) end.summary = job_->summary();
     process_.request_exit(code);
+    if (owner_.ends_[life_].interrupted) owner_.start_director();
   }
 
   cluster& owner_;
@@ -195,6 +207,7 @@ cluster::~cluster() = default;
 
 void cluster::start_director() {
   const auto life = ends_.size();
+  if (life != 0 && ends_.back().over) history_.next_job(); // it ended in order: this is no successor
   ends_.emplace_back();
   auto& process = machine_.world.start({}, duration{0}, [this, life](sim_process& of) {
     return std::make_unique<director_program>(*this, of, life);
@@ -211,6 +224,10 @@ std::vector<std::int64_t> cluster::alive(role which) const {
     if ((known == roles_.end() ? role::worker : known->second) == which) pids.push_back(pid);
   }
   return pids;
+}
+
+bool cluster::interrupt() {
+  return director_ != nullptr && director_->interrupt();
 }
 
 bool cluster::over() const {

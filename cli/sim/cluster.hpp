@@ -30,6 +30,7 @@ enum class role : std::uint8_t { director, worker };
 struct job_end {
   std::int64_t pid{0};
   bool over{false}; // it said so itself; else it was struck
+  bool interrupted{false};
   int exit_code{0};
   std::optional<error> cause;
   job_summary summary;
@@ -43,6 +44,8 @@ public:
   cluster& operator=(const cluster&) = delete;
 
   void start_director();
+  // As SIGTERM: the job ends in order, then another director starts. False: no job is there to be told.
+  [[nodiscard]] bool interrupt();
   // Asked between any two tasks; may strike.
   using between = std::function<void(cluster&)>;
   // Until the newest director's job is over and no process is left; false when a budget was spent first.
@@ -77,6 +80,7 @@ private:
   memory_text_sink events_, people_;
   std::vector<job_end> ends_;
   std::map<std::int64_t, role> roles_;
+  director_program* director_{nullptr}; // the newest, while it lives
   std::size_t leases_lost_{0};
   sim_machine machine_; // last: its processes use all of the above
 };

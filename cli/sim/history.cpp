@@ -44,7 +44,7 @@ void history::on_arrival(std::int64_t pid) {
 }
 
 void history::on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids) {
-  sum_record record{shape.generation, shape.world, {}, {}};
+  sum_record record{job_, shape.generation, shape.world, {}, {}};
   for (const auto pid : pids) {
     for (auto& shard : arrived_[pid])
       record.shards.push_back(std::move(shard));
@@ -92,19 +92,20 @@ void history::check_samples(const sum_record& sum, std::vector<std::string>& fin
 
 std::vector<std::string> history::check() const {
   auto findings = findings_;
-  std::map<std::uint64_t, std::uint64_t> last; // step -> the sum that counts
-  std::pair<generation_id, std::uint64_t> before{};
+  std::map<std::uint64_t, std::uint64_t> last;           // step -> the sum that counts
+  using place = std::pair<std::uint64_t, generation_id>; // job, generation
+  std::pair<place, std::uint64_t> before{};
   for (const auto& [number, sum] : sums_) {
     if (sum.applied_by.empty()) continue;
     check_samples(sum, findings);
-    const std::pair now{sum.generation, step_of(sum)};
+    const std::pair now{place{sum.job, sum.generation}, step_of(sum)};
     // In one generation steps follow one another; the first of a generation may go back (a rollback).
     if (last.empty() ? now.second != 0 : now.first == before.first && now.second != before.second + 1)
       findings.push_back("step " + std::to_string(now.second + 1) + " follows step " +
-                         std::to_string(before.second + 1) + " in generation " + to_string(now.first));
+                         std::to_string(before.second + 1) + " in generation " + to_string(sum.generation));
     if (now.first < before.first)
-      findings.push_back("generation " + to_string(now.first) + " applies a step after generation " +
-                         to_string(before.first));
+      findings.push_back("generation " + to_string(sum.generation) + " applies a step after generation " +
+                         to_string(before.first.second));
     last[now.second] = number;
     before = now;
   }

@@ -23,6 +23,8 @@ public:
   explicit history(const workload& what);
 
   void watch(std::int64_t pid, std::shared_ptr<const black_box> box) { boxes_[pid] = std::move(box); }
+  // A job that is no successor: its generations begin anew.
+  void next_job() { ++job_; }
   void on_shard(std::int64_t pid, const batch_view& shard);
   void on_arrival(std::int64_t pid) override;
   void on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids) override;
@@ -41,6 +43,7 @@ private:
     std::vector<std::uint64_t> indices; // of the dataset
   };
   struct sum_record {
+    std::uint64_t job{0};
     generation_id generation;
     std::uint32_t world{0};
     std::vector<shard_record> shards;
@@ -50,6 +53,7 @@ private:
   void check_samples(const sum_record& sum, std::vector<std::string>& findings) const;
 
   workload what_;
+  std::uint64_t job_{0};
   std::map<std::uint64_t, std::uint64_t> index_of_; // by the hash of a sample's inputs
   std::map<std::int64_t, std::shared_ptr<const black_box>> boxes_;
   std::map<std::int64_t, std::vector<shard_record>> trained_; // since the last arrival

@@ -1,6 +1,6 @@
 // `troupe sim`: simulated jobs under faults, one run a seed, a number of workers and a fault scenario.
 //
-//   sim --seeds A..B [--hosts N] [--workload softmax] [--faults LIST] [--json]
+//   troupe sim --seeds A..B [--hosts N] [--workload softmax] [--faults LIST] [--json]
 //
 // `--hosts N`: workers, each a simulated process with an actor system of its own (1 to 4 of them: "all").
 // `--faults LIST`: names with commas between, or "all".

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t try_again_events = 25;
 constexpr std::uint64_t recovery_events = 600; // about as many as a recovery takes
 
-constexpr std::array<fault_scenario, 15> scenarios{{
+constexpr std::array<fault_scenario, 20> scenarios{{
     {"none", "no fault", 1, 0},
     {"kill", "one worker is killed", 1, std::nullopt},
     {"kill-two", "two workers are killed, at any two moments", 1, std::nullopt},
@@ -26,6 +26,11 @@ constexpr std::array<fault_scenario, 15> scenarios{{
     {"disk-full", "the disk is full from some moment on", 1, 0, false},
     {"torn-write", "a worker is killed in the middle of a change to the disk", 1, std::nullopt},
     {"torn-journal", "the director is killed in the middle of a change to the disk", 1, std::nullopt},
+    {"interrupt", "the job is told to end; another one goes on", 1, std::nullopt},
+    {"planned", "kill, segv, exit or stop, by the job's own fault plan", 1, std::nullopt},
+    {"planned-all", "every worker is killed by the job's own fault plan", 1, std::nullopt},
+    {"bit-flip", "the newest checkpoint is damaged, then every worker is killed", 1, std::nullopt},
+    {"same-error", "the same step throws again and again", 1, std::nullopt, false, true, 3},
     {"mixed", "several of these", 1, std::nullopt},
 }};
 
@@ -69,6 +74,20 @@ strikes::strikes(std::string_view scenario, std::uint64_t seed, std::uint64_t ev
     plan(action::kill, first);
     plan(action::kill_director, first + 1 + draw(recovery_events));
   }
+  if (scenario == "interrupt") plan(action::interrupt, any_time());
+  if (scenario == "planned") {
+    constexpr std::array kinds{"kill", "segv", "exit", "stop"};
+    const std::string kind = kinds[draw(kinds.size())];
+    what.faults = {parsed(kind + ":worker=any@step=" + any_step() + (kind == "stop" ? ",for=3s" : ""))};
+  }
+  if (scenario == "planned-all") what.faults = {parsed("kill:worker=all@step=" + any_step())};
+  if (scenario == "bit-flip") {
+    const auto damaged = 1 + draw(what.steps - 1);
+    const auto killed = damaged + draw(what.steps + 1 - damaged);
+    what.faults = {parsed("bit-flip:checkpoint=newest@step=" + std::to_string(damaged)),
+                   parsed("kill:worker=all@step=" + std::to_string(killed))};
+  }
+  if (scenario == "same-error") what.faults = {parsed("throw:worker=0@step=" + any_step() + ",times=always")};
   if (scenario == "disk-full") {
     plan(action::fill_disk, any_time());
     room_left_ = draw(3000);
@@ -173,6 +192,10 @@ bool strikes::act(cluster& in, action what) {
     in.start_director();
     return true;
   }
+  case action::interrupt:
+    if (!in.interrupt()) return false;
+    tell(in, "the job is told to end");
+    return true;
   case action::fill_disk:
     if (!worker) return false; // a job does not start on a full disk
     tell(in, "the disk has room for " + std::to_string(room_left_) + " bytes more");

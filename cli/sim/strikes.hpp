@@ -23,6 +23,7 @@ struct fault_scenario {
   std::optional<std::uint64_t> recomputed_max{};
   bool newest_is_last{true};  // the last step's checkpoint is there in the end
   bool keeps_survivors{true}; // nobody but who was struck is replaced
+  int exit_code{0};           // that the last job ends with
 };
 [[nodiscard]] std::span<const fault_scenario> fault_scenarios();
 [[nodiscard]] const fault_scenario* find_scenario(std::string_view name);
@@ -37,7 +38,7 @@ public:
   [[nodiscard]] const std::vector<std::string>& told() const { return told_; } // what struck, in order
 
 private:
-  enum class action : std::uint8_t { kill, kill_all, pause, resume, kill_director, fill_disk };
+  enum class action : std::uint8_t { kill, kill_all, pause, resume, kill_director, fill_disk, interrupt };
   struct planned {
     std::uint64_t at{0}; // event
     action what{action::kill};

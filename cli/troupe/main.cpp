@@ -45,5 +45,6 @@ int main(int argc, char** argv) {
   if (const auto* run = std::get_if<run_command>(&line.command)) return run_program(*run);
   if (const auto* ckpt = std::get_if<ckpt_options>(&line.command)) return look_at_checkpoints(*ckpt);
   if (const auto* bench = std::get_if<bench_command>(&line.command)) return run_bench(*bench);
+  if (const auto* sim = std::get_if<sim_options>(&line.command)) return run_sim(*sim, std::cout, std::cerr);
   return line.exit_code;
 }

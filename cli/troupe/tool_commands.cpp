@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 3> built{"run", "ckpt", "bench"};
-constexpr std::array<std::string_view, 4> planned{"doctor", "sim", "chaos", "top"};
+constexpr std::array<std::string_view, 4> built{"run", "ckpt", "bench", "sim"};
+constexpr std::array<std::string_view, 3> planned{"doctor", "chaos", "top"};
 constexpr std::array<std::string_view, 3> benches_built{"step", "recovery", "allreduce"};
 constexpr std::array<std::string_view, 3> benches_planned{"message", "checkpoint", "data"};
 
@@ -45,6 +45,7 @@ struct parsed {
   run_command run;
   ckpt_options ckpt;
   bench_command bench;
+  sim_options sim;
   std::optional<std::uint32_t> copies;
   std::string as, grace, detect_after;
 };
@@ -183,7 +184,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
     }
   }
   parsed into;
-  CLI::App app{"Troupe's tool: starts programs, looks at checkpoints, measures.", "troupe"};
+  CLI::App app{"Troupe's tool: starts programs, looks at checkpoints, measures, simulates.", "troupe"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer("\nEach command explains itself: troupe COMMAND --help. All take --json: one object on standard "
@@ -191,6 +192,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   const auto* run = declare_run(app, into);
   const auto* ckpt = register_ckpt(app, into.ckpt);
   const auto* bench = declare_bench(app, into);
+  const auto* sim = register_sim(app, into.sim);
   std::vector<std::string> rest; // the program and its arguments
   if (!arguments.empty() && arguments[0] == "run") {
     const auto place = arguments.begin() + static_cast<std::ptrdiff_t>(place_of_program(arguments));
@@ -209,6 +211,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   if (run->parsed()) return finish_run(into, rest);
   if (bench->parsed()) return finish_bench(into);
   if (ckpt->parsed()) return {.command = into.ckpt};
+  if (sim->parsed()) return {.command = into.sim};
   return usage_error("no command");
 }
 

@@ -13,6 +13,7 @@
 
 #include "cli/ckpt/ckpt_command.hpp"
 #include "cli/launch/launch.hpp"
+#include "cli/sim/sim_command.hpp"
 
 namespace troupe {
 
@@ -32,7 +33,7 @@ struct bench_command {
   duration detect_after{std::chrono::seconds{1}};
 };
 
-using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command>;
+using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command, sim_options>;
 
 struct tool_line {
   tool_command command; // monostate: nothing to do but print

@@ -321,7 +321,7 @@ TEST_CASE("token: read from a file or a descriptor, trimmed and bounded; errors 
     const auto refused = job_token::from_file(path);
     REQUIRE_FALSE(refused);
     CHECK(refused.failure().code == errc::bad_argument);
-    CHECK(refused.failure().text.find("'" + path.string() + "'") != std::string::npos);
+    CHECK(refused.failure().text.find(path.string()) != std::string::npos);
     if (bad.size() == 15) CHECK(refused.failure().text.find(bad) == std::string::npos);
   }
   std::filesystem::remove(path);
