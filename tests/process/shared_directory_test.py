@@ -10,7 +10,7 @@ from harness import ProcessTest
 class SharedDirectory(ProcessTest):
     def test_refused_while_the_first_runs(self):
         """the first goes on undisturbed; the second waits for a moment, then ends with exit code 2"""
-        options = ["--steps", 2000, "--checkpoint-dir", "ck"]
+        options = ["--steps", 1000000, "--checkpoint-dir", "ck"]
         first = self.start(*options)
         first.event("checkpoint_written")
         second = self.start(*options, "--detect-after", "100ms").end()
@@ -23,9 +23,14 @@ class SharedDirectory(ProcessTest):
         self.assertIn("choose another directory", second.err[1])
         self.assertEqual(second.events, [])
         self.assertIsNone(second.summary)
+        before = len(first.events())
+        first.event("checkpoint_written", count=1 + len([e for e in first.events() if "bytes" in e]))
+        self.assertGreater(len(first.events()), before)
+        first.send(signal.SIGTERM)
         result = first.end()
-        self.assert_finished(result, 2000, self.clean_digest(2000))
+        self.assertEqual(result.code, 128 + signal.SIGTERM)
         self.assertEqual(result.failures, [])
+        self.assertEqual(result.summary["generations"], 1)
         self.assert_nothing_left()
         self.assert_versions_only()
 
