@@ -17,10 +17,10 @@ namespace troupe::bench {
 class job_runner;
 
 struct step_bench_settings {
-  std::string data;              // folder of the dataset; empty: the programs' default
-  std::uint32_t repetitions{5};  // of each program
-  std::uint64_t samples{128000}; // a run trains on about so many
-  bool quick{false};             // one short round, for a look
+  std::string data;             // folder of the dataset; empty: the programs' default
+  std::uint32_t repetitions{5}; // of each program
+  std::uint64_t samples{64000}; // a run trains on about so many
+  bool quick{false};            // one short round, for a look
 };
 
 using progress_teller = std::function<void(const std::string& line)>;
