@@ -78,8 +78,11 @@ public:
   }
   void over(const std::optional<error>& cause) override {
     if (!search_->directory.empty() && journal_is_ours_) {
-      outside_.storage_thread.post(
-          [&files = outside_.files, search = search_] { (void)remove_journal(files, search->directory); });
+      // Every writer has been reaped (DI-4): what a killed one left unfinished goes with the journal.
+      outside_.storage_thread.post([&files = outside_.files, search = search_] {
+        (void)remove_journal(files, search->directory);
+        (void)catalog{files, search->directory}.clean_unfinished();
+      });
     }
     auto then = std::make_shared<std::function<void()>>([done = parts_.over, cause] { done(cause); });
     caf::anon_send(*parts_.reporter, reports_done{std::move(then)});

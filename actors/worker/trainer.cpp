@@ -129,9 +129,15 @@ void trainer::connect(generation_id generation, const std::string& descriptor, r
   });
 }
 
-void trainer::initialise() {
+void trainer::initialise(std::function<void()> done) {
   invariant(!running_, "TN-2: the state is touched only while no run is open");
-  store_->initialise();
+  auto reply = std::make_shared<std::function<void()>>(std::move(done));
+  outside_.compute.queue().post([this, reply] {
+    store_->initialise();
+    outside_.loop.post([alive = std::weak_ptr<int>{alive_}, reply] {
+      if (!alive.expired()) (*reply)();
+    });
+  });
 }
 
 void trainer::begin(generation_id generation, step_id first_step, bool takes_checkpoints, bool kept) {

@@ -47,8 +47,13 @@ void worker_core::get_state() {
     }
     return state_settled({});
   case wire::state_source::fresh:
-    trainer_.initialise();
-    return state_settled({});
+    holds_state_ = false;
+    arena_busy_ = true;
+    return trainer_.initialise([this, alive = std::weak_ptr<int>{alive_}] {
+      if (alive.expired()) return;
+      arena_busy_ = false;
+      state_settled({});
+    });
   case wire::state_source::peer:
     return request_from_peer();
   case wire::state_source::checkpoint:

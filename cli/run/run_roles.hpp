@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-// How long a worker that a director started tries to reach it: that one listened before it started the worker.
+// How long a worker that a director started tries to reach it: it listened before the worker started.
 // A successor waits longer than this for the lock on the checkpoint directory, which the worker holds.
 inline constexpr duration launched_join_deadline = 5 * detect_after_default;
 

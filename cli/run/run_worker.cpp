@@ -73,8 +73,9 @@ void begin(worker_run& run, const training_graph& graph, const join_answer& join
 int join(worker_run& run, const training_graph& graph, const std::string& endpoint, job_token token,
          duration deadline) {
   auto& env = run.host->env();
-  run.door = std::make_unique<asio_rendezvous_client>(run.host->loop().io(), env.clock, env.random,
-                                                      std::move(token));
+  run.door =
+      std::make_unique<asio_rendezvous_client>(run.host->loop().io(), env.clock, env.random, std::move(token),
+                                               rendezvous_client_settings{.refusal_is_final = run.launched});
   char host[256]{};
   ::gethostname(host, sizeof host - 1);
   const join_offer offer{.incarnation = env.network.self(),

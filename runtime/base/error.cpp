@@ -80,6 +80,7 @@ int exit_code_of(errc code) {
   case errc::bad_argument:
   case errc::wrong_program:
   case errc::wrong_version:
+  case errc::timed_out: // nobody answers where we were told to ask
   case errc::storage_failed:
   case errc::storage_full:
     return 2;

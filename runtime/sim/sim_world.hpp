@@ -7,8 +7,8 @@
 // Invariants:
 //   SW-1    one seed is one run: every choice is drawn from the seed's stream, in one order.
 //   SW-2    tasks of one executor run in the order posted; between executors the seed chooses.
-//   SW-3    a killed process runs no further task, its timers never fire, and nothing it still does inside the
-//           task that killed it is seen outside.
+//   SW-3    a killed process runs no further task, its timers never fire, and nothing it still does inside
+//           the task that killed it is seen outside.
 //   SW-4    time moves only when nothing is runnable.
 // Why:      docs/rooms/sim.md
 #pragma once
@@ -64,8 +64,8 @@ public:
   timer_id schedule(duration delay, sim_executor* where, task work);
   void cancel(timer_id timer);
 
-  // Runs until `over()` or nothing is left or `events_max` is spent; returns whether `over()`. `over` is asked
-  // between any two tasks, and may kill, pause and continue processes.
+  // Runs until `over()` or nothing is left or `events_max` is spent; returns whether `over()`. `over` is
+  // asked between any two tasks, and may kill, pause and continue processes.
   bool run_until(const std::function<bool()>& over, std::uint64_t events_max);
   // Ends everything and frees the programs; nobody is told. For an owner of what programs refer to.
   void close();

@@ -59,6 +59,8 @@ struct rendezvous_client_settings {
   duration retry_first{std::chrono::milliseconds{10}}; // doubles up to
   duration retry_max{std::chrono::milliseconds{500}};
   std::uint32_t version{0}; // 0: this build's; tests play another build
+  // The director is our parent and listened before we were started: where nobody listens, it is dead.
+  bool refusal_is_final{false};
 };
 
 class asio_rendezvous_client final : public rendezvous_client {

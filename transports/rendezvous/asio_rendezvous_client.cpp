@@ -120,6 +120,8 @@ asio::awaitable<expected<join_answer>> asio_rendezvous_client::state::try_once(j
   if (unresolved) co_return error{errc::path_lost, "resolving: " + unresolved.message()};
   if (join.over) co_return error{errc::path_lost, "over"};
   const auto [unconnected, endpoint] = co_await asio::async_connect(join.socket, endpoints, as_result);
+  if (unconnected == asio::error::connection_refused && settings.refusal_is_final)
+    co_return error{errc::process_died, "nobody listens at " + join.endpoint + " any more"};
   if (unconnected) co_return error{errc::path_lost, "connecting: " + unconnected.message()};
   co_return co_await exchange(join);
 }

@@ -75,6 +75,19 @@ struct house {
   }
 };
 
+TEST_CASE("rendezvous: where the director must be listening and nobody is, the join ends at once") {
+  house here;
+  const auto there = here.server->endpoint();
+  here.server->stop();
+  asio_rendezvous_client client{here.loop.context, here.loop.clock, here.loop.random, here.token,
+                                rendezvous_client_settings{.refusal_is_final = true}};
+  std::optional<expected<join_answer>> result;
+  client.join(there, some_offer(), std::chrono::hours{1},
+              [&](expected<join_answer> answer) { result = std::move(answer); });
+  REQUIRE(here.loop.run_until([&] { return result.has_value(); }));
+  CHECK(result->failure().code == errc::process_died);
+}
+
 TEST_CASE("rendezvous: the right token gets in, and both sides learn what was said") {
   house here;
   const auto answer = here.join(here.token);
