@@ -70,6 +70,12 @@ struct failure_recovered {
   std::uint64_t steps_lost{0};
   std::string source; // peer, memory, disk, none
 };
+// The sum of a step was not finite; it is computed again.
+struct step_refused {
+  std::optional<rank_id> rank; // whose gradient it was, where it was one rank's
+  step_id step;
+  std::string cause;
+};
 struct straggler {
   std::uint32_t slot{0};
   step_id step;
@@ -112,8 +118,8 @@ using job_record_variant =
                  job_record::checkpoint_rejected, job_record::generation_started,
                  job_record::first_step_applied, job_record::generation_ended, job_record::collective_aborted,
                  job_record::state_sent, job_record::failure_detected, job_record::failure_recovered,
-                 job_record::straggler, job_record::resize, job_record::survivor_killed,
-                 job_record::progressed, job_record::checkpoint, job_record::budget_spent,
-                 job_record::job_finished>;
+                 job_record::step_refused, job_record::straggler, job_record::resize,
+                 job_record::survivor_killed, job_record::progressed, job_record::checkpoint,
+                 job_record::budget_spent, job_record::job_finished>;
 
 } // namespace troupe

@@ -68,6 +68,7 @@ void director_core::act(const action::kill_process& action) {
 
 void director_core::act(const action::end_generation& action) {
   held_start_.reset();
+  detector_.generation_ended();
   ports_.record(record::generation_ended{action.generation, action.cause});
   for (const auto& who : action.members)
     ports_.send(who, wire::end_generation{action.generation, action.cause});
@@ -116,6 +117,7 @@ void director_core::journaled(generation_id generation) {
 
 void director_core::announce_start(const action::start_generation& action) {
   detector_.generation_started(ports_.now());
+  refusals_.clear();
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});
   ports_.record(record::generation_started{action.generation, members_.plan().step,
@@ -206,8 +208,9 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
 }
 
 void director_core::hear(std::uint32_t index, const wire::heartbeat& m) {
-  const progress reported{m.step_applied, step_id{m.step_started}, static_cast<activity>(m.doing),
-                          m.doing_for, m.step_busy};
+  const progress reported{
+      m.step_applied, step_id{m.step_started}, static_cast<activity>(m.doing), m.doing_for, m.step_busy,
+      m.arrivals};
   (void)detector_.beat(*slots_[index].who, reported, ports_.now());
   newest_step_ = std::max(newest_step_, m.step_applied.value());
 }
@@ -232,15 +235,25 @@ void director_core::hear(std::uint32_t index, const wire::generation_stopped& m)
 
 void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
   auto& slot = slots_[index];
-  failure what{.kind = failure_kind::thrown,
+  failure what{.kind = failure_kind_of(m.code),
                .cause = m.text,
                .pid = slot.pid,
                .who = *slot.who,
                .step = step_id{m.step},
                .detected_at = ports_.now()};
-  if (note_fault(index)) what.fault_at = time_from_ns(m.fault_ns);
+  if (felt(index, note_fault(index))) what.fault_at = time_from_ns(m.fault_ns);
   if (!admit(index, what, m.actor, m.healed_locally)) return;
   if (!m.healed_locally) apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
+}
+
+// All members see the same sum: the step is judged once all have refused it. Who cannot say so any more is
+// found out otherwise, and ends the generation itself.
+void director_core::hear(std::uint32_t index, const wire::step_refused& m) {
+  const bool current =
+      m.generation == members_.generation() && members_.current_phase() == membership::phase::running;
+  if (!current) return;
+  refusals_.push_back({index, m.ours});
+  if (refusals_.size() == members_.plan().members.size()) refuse_step(m.step);
 }
 
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
@@ -258,8 +271,8 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
       continue;
     }
     const auto lost = open.local || open.step_started <= resumed ? 0 : open.step_started - resumed;
-    ports_.record(
-        record::failure_recovered{open.number, m.at, lost, open.local ? "memory" : source_of(open.slot)});
+    ports_.record(record::failure_recovered{open.number, ports_.now(), lost,
+                                            open.local ? "memory" : source_of(open.slot)});
   }
   open_failures_ = std::move(waiting);
 }
@@ -337,7 +350,7 @@ void director_core::on_tick() {
     return check_over();
   }
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
-    continue_stopped(i);
+    look_for_strikes(i);
   // A storage that hangs costs the successor its numbering, not this job its progress.
   if (held_start_ && now - held_since_ > settings_.limits.report_deadline) journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
@@ -346,7 +359,7 @@ void director_core::on_tick() {
   if (now - last_beat_ < settings_.limits.heartbeat_interval) return;
   last_beat_ = now;
   for (const auto& slot : slots_) {
-    if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation()});
+    if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_.encode()});
   }
 }
 

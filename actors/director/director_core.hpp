@@ -100,6 +100,10 @@ private:
     backoff pause;
     std::optional<wire::worker_finished> finished;
   };
+  struct refusal {
+    std::uint32_t slot;
+    bool ours; // its own contribution was not finite
+  };
   struct open_failure {
     std::size_t number;
     std::uint32_t slot;
@@ -123,6 +127,7 @@ private:
   void hear(std::uint32_t slot, const wire::prepare_failed& m);
   void hear(std::uint32_t slot, const wire::generation_stopped& m);
   void hear(std::uint32_t slot, const wire::actor_failed& m);
+  void hear(std::uint32_t slot, const wire::step_refused& m);
   void hear(std::uint32_t slot, const wire::first_step& m);
   void hear(std::uint32_t slot, const wire::step_report& m);
   void hear(std::uint32_t slot, const wire::checkpoint_report& m);
@@ -136,13 +141,17 @@ private:
   void on_exit(std::uint32_t slot, const process_exit& exit);
   void lose(std::uint32_t slot, failure what);
   // Counts, reports, and checks the budgets; false when the job ends because of it.
-  [[nodiscard]] bool admit(std::uint32_t slot, failure& what, const std::string& actor, bool local);
+  [[nodiscard]] bool admit(std::uint32_t slot, failure& what, const std::string& actor, bool local,
+                           errc repeated = errc::budget_spent);
+  void refuse_step(step_id step);
   void condemn(std::uint32_t slot, failure_kind kind, std::string text);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
+  // When that strike was, if it is one that has to be healed.
+  [[nodiscard]] std::optional<time_point> felt(std::uint32_t slot, std::optional<std::size_t> strike) const;
   void strike_all_but(std::uint32_t slot, std::size_t fault);
-  void continue_stopped(std::uint32_t slot);
+  void look_for_strikes(std::uint32_t slot);
   void check_replicas();
   void stop_workers(const std::string& cause);
   void check_over();
@@ -158,6 +167,7 @@ private:
   std::vector<slot_process> slots_;
   fired_faults fired_;
   std::vector<open_failure> open_failures_;
+  std::vector<refusal> refusals_; // of this generation's step in flight, until everybody has said so
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};

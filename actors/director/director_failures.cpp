@@ -8,6 +8,17 @@ namespace troupe {
 
 namespace record = job_record;
 
+namespace {
+
+std::string cause_of_refusal(std::ptrdiff_t ours, std::ptrdiff_t world, rank_id first) {
+  if (ours == 0) return "the sum of finite gradients is not finite";
+  if (ours == 1) return "the gradient of rank " + to_string(first) + " is not finite";
+  if (ours == world) return "the gradient of every rank is not finite";
+  return "the gradients of " + std::to_string(ours) + " ranks are not finite";
+}
+
+} // namespace
+
 void director_core::on_path_lost(incarnation_id who, const error& cause) {
   const auto index = slot_of(who);
   if (!index) return;
@@ -61,12 +72,10 @@ void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
 
 void director_core::lose(std::uint32_t index, failure what) {
   auto& slot = slots_[index];
-  if (slot.box != nullptr && slot.box->fault_ns.load() != 0 && !what.fault_at) {
-    what.fault_at = time_from_ns(slot.box->fault_ns.load());
-  }
+  const auto struck = note_fault(index);
+  what.fault_at = felt(index, struck);
   if (!what.fault_at) what.fault_at = slot.struck_at;
   slot.struck_at.reset();
-  const auto struck = note_fault(index);
   if (slot.who) {
     detector_.forget(*slot.who);
     ports_.close(*slot.who, {errc::process_died, what.cause});
@@ -74,24 +83,47 @@ void director_core::lose(std::uint32_t index, failure what) {
   slot.pid = 0;
   slot.who.reset();
   slot.ready = false;
-  if (struck && settings_.faults[*struck].target.which == fault_target::choice::all)
+  if (struck && settings_.faults[*struck].target.which == fault_target::choice::all &&
+      ends_process(settings_.faults[*struck].kind))
     strike_all_but(index, *struck);
   if (!admit(index, what, {}, false)) return;
   ++restarts_;
   apply(members_.on_lost(index, what.cause, ports_.now()));
 }
 
-bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local) {
+// One rank's gradient may be a device's glitch. Everybody's, or nobody's (the sum overflows), is the model's
+// or the data's: computing it again gives the same, and the job ends for that.
+void director_core::refuse_step(step_id step) {
+  std::ranges::sort(refusals_, {}, &refusal::slot);
+  const auto first = std::ranges::find_if(refusals_, &refusal::ours);
+  const auto index = first == refusals_.end() ? refusals_.front().slot : first->slot;
+  const auto ours = std::ranges::count_if(refusals_, &refusal::ours);
+  const bool one = ours == 1;
+  const bool shared = !one && (ours == 0 || ours == std::ssize(refusals_));
+  failure what{.kind = failure_kind::nan,
+               .cause = cause_of_refusal(ours, std::ssize(refusals_), rank_of(index)),
+               .pid = slots_[index].pid,
+               .who = *slots_[index].who,
+               .step = step,
+               .detected_at = ports_.now()};
+  refusals_.clear();
+  what.fault_at = felt(index, note_fault(index));
+  ports_.record(record::step_refused{one ? std::optional{rank_of(index)} : std::nullopt, step, what.cause});
+  if (!admit(index, what, {}, false, shared ? errc::bad_data : errc::budget_spent)) return;
+  apply(members_.on_step_refused(what.cause, ports_.now()));
+}
+
+bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local,
+                          errc repeated) {
   what.rank = rank_of(index);
   const auto number = failures_++;
   open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
   ports_.record(record::failure_detected{number, index, what, actor});
   if (!actor.empty()) ++restarts_;
   if (guard_.record(what)) {
-    apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed " +
-                                                std::to_string(same_failure_guard::repeats_max) +
-                                                " times at step " + to_string(what.step) +
-                                                " without progress: " + what.cause}));
+    apply(members_.end({repeated, "worker " + std::to_string(index) + " failed " +
+                                      std::to_string(same_failure_guard::repeats_max) + " times at step " +
+                                      to_string(what.step) + " without progress: " + what.cause}));
     return false;
   }
   if (!slots_[index].budget.admit(ports_.now())) {

@@ -27,14 +27,24 @@ void director_core::strike_all_but(std::uint32_t index, std::size_t fault) {
   }
 }
 
-void director_core::continue_stopped(std::uint32_t index) {
+std::optional<time_point> director_core::felt(std::uint32_t index, std::optional<std::size_t> strike) const {
+  if (!strike || is_borne(settings_.faults[*strike].kind)) return std::nullopt;
+  return time_from_ns(slots_[index].box->fault_ns.load());
+}
+
+// Whoever bears a strike does not fail by it, so that nobody would tell: it is read off the box. So is one
+// that is over; a stopped process goes on then.
+void director_core::look_for_strikes(std::uint32_t index) {
   auto& slot = slots_[index];
   if (slot.box == nullptr || slot.pid == 0 || slot.condemned) return;
-  const auto length = duration{slot.box->fault_for_ns.load()};
+  const auto fault = slot.box->fault_index.load();
   const auto struck = slot.box->fault_ns.load();
-  if (length.count() == 0 || struck == 0 || ports_.now() < time_from_ns(struck) + length) return;
-  note_fault(index);
-  ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
+  if (fault == 0 || fault > settings_.faults.size() || struck == 0) return;
+  const auto kind = settings_.faults[fault - 1].kind;
+  const auto length = duration{slot.box->fault_for_ns.load()};
+  const bool over = length.count() != 0 && ports_.now() >= time_from_ns(struck) + length;
+  if (over || is_borne(kind)) note_fault(index);
+  if (over && kind == fault_kind::stop) ports_.signal(slot.pid, SIGCONT); // harmless for one that runs
 }
 
 } // namespace troupe

@@ -1,27 +1,30 @@
 #include "actors/faults/fault_injector.hpp"
 
 #include <csignal>
+#include <new>
 #include <stdexcept>
 
 namespace troupe {
 
-fault_injector::fault_injector(fault_plan plan, std::uint64_t seed, const clock_seam& clock,
-                               own_process& self, black_box& box, damage damage_checkpoint)
+fault_injector::fault_injector(fault_plan plan, std::uint64_t seed, means with)
     : plan_{std::move(plan)}
     , seed_{seed}
-    , clock_{clock}
-    , self_{self}
-    , box_{box}
-    , damage_checkpoint_{std::move(damage_checkpoint)} {}
+    , with_{std::move(with)} {}
 
 void fault_injector::update(rank_id rank, std::uint32_t world, const std::string& fired,
                             time_point job_started) {
   const std::lock_guard lock{mutex_};
-  if (auto known = fired_faults::decode(fired)) fired_ = *known;
+  if (auto known = fired_faults::decode(fired)) fired_.merge(*known); // FI-2
   rank_ = rank;
   world_ = world;
   job_started_ = job_started;
   previous_step_ = previous_read_ = previous_checkpoint_ = step_id{0};
+}
+
+void fault_injector::hear(const std::string& fired) {
+  if (plan_.empty()) return;
+  const std::lock_guard lock{mutex_};
+  if (auto known = fired_faults::decode(fired)) fired_.merge(*known);
 }
 
 std::vector<std::size_t> fault_injector::due_now(fault_role role, step_id computing, step_id& previous) {
@@ -35,7 +38,7 @@ std::vector<std::size_t> fault_injector::due_now(fault_role role, step_id comput
               .world = world_,
               .previous = before,
               .step = computing,
-              .elapsed = clock_.now() - job_started_,
+              .elapsed = with_.clock.now() - job_started_,
               .seed = seed_},
              fired_);
 }
@@ -43,39 +46,41 @@ std::vector<std::size_t> fault_injector::due_now(fault_role role, step_id comput
 void fault_injector::mark(std::size_t index) {
   const std::lock_guard lock{mutex_};
   fired_.mark(index, rank_);
-  box_.fault_for_ns.store(plan_[index].lasting.value_or(duration{0}).count());
-  box_.fault_index.store(index + 1);
-  box_.fault_ns.store(to_ns(clock_.now())); // FI-1: last, it says that the others are there
+  with_.box.fault_for_ns.store(plan_[index].lasting.value_or(duration{0}).count());
+  with_.box.fault_index.store(index + 1);
+  with_.box.fault_ns.store(to_ns(with_.clock.now())); // FI-1: last, it says that the others are there
 }
 
 void fault_injector::strike(std::size_t index) {
   mark(index);
-  switch (plan_[index].kind) {
+  const auto& what = plan_[index];
+  if (strikes_seam(what.kind)) return with_.switches->turn_on(what);
+  switch (what.kind) {
   case fault_kind::kill:
-    return self_.raise_signal(SIGKILL);
+    return with_.self.raise_signal(SIGKILL);
   case fault_kind::segv:
-    return self_.raise_signal(SIGSEGV);
+    return with_.self.raise_signal(SIGSEGV);
   case fault_kind::stop:
-    return self_.raise_signal(SIGSTOP);
+    return with_.self.raise_signal(SIGSTOP);
   case fault_kind::exit:
-    return self_.exit_now(plan_[index].code.value_or(fault::code_default));
+    return with_.self.exit_now(what.code.value_or(fault::code_default));
   case fault_kind::throw_error:
-    throw std::runtime_error{"injected fault " + to_text(plan_[index])};
+    throw std::runtime_error{"injected fault " + to_text(what)};
+  case fault_kind::oom:
+    throw std::bad_alloc{};
+  case fault_kind::bit_flip:
+    return with_.damage_checkpoint(
+        what.target.which == fault_target::choice::newest ? "newest" : std::to_string(what.target.number));
   default:
-    return; // refused at start (check_injectable)
+    invariant_broken("FI-3: a worker strikes with every kind but director-kill");
   }
 }
 
 void fault_injector::on_step(step_id computing) {
-  // One rank damages what all share: twice would be not at all.
-  const auto damages = rank_ == rank_id{0}
-                           ? due_now(fault_role::checkpointer, computing, previous_checkpoint_)
-                           : std::vector<std::size_t>{};
-  for (const auto index : damages) {
-    mark(index);
-    const auto& target = plan_[index].target;
-    damage_checkpoint_(target.which == fault_target::choice::newest ? "newest"
-                                                                    : std::to_string(target.number));
+  // One rank strikes what all share: to damage it twice would be not at all.
+  if (rank_ == rank_id{0}) {
+    for (const auto index : due_now(fault_role::checkpointer, computing, previous_checkpoint_))
+      strike(index);
   }
   for (const auto index : due_now(fault_role::worker, computing, previous_step_))
     strike(index);

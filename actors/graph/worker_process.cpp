@@ -1,5 +1,6 @@
 #include "actors/graph/worker_process.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include <caf/all.hpp>
@@ -17,6 +18,7 @@
 #include "actors/worker/worker_actor.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/checkpoint/bit_flip.hpp"
+#include "runtime/faults/faulty_environment.hpp"
 #include "runtime/policy/failure_detector.hpp"
 #include "runtime/train/state_digest.hpp"
 
@@ -43,13 +45,22 @@ trainer_settings trainer_settings_of(const training_graph& graph, const job_sett
   return out;
 }
 
+std::unique_ptr<faulty_environment> faulty_seams(environment& env, const join_answer& joined,
+                                                 const fault_plan& plan) {
+  const bool needed = std::ranges::any_of(plan, [](const fault& f) { return strikes_seam(f.kind); });
+  return needed ? std::make_unique<faulty_environment>(env, joined.director) : nullptr;
+}
+
 } // namespace
 
 struct worker_process::state final : bulk_listener {
-  state(const worker_outside& from, const training_graph& what, const join_answer& answer)
-      : outside{from}
+  state(const worker_outside& from, const training_graph& what, const join_answer& answer, job_handout given)
+      : true_clock{from.env.clock}
+      , faulty{faulty_seams(from.env, answer, given.settings.faults)}
+      , outside{faulty ? faulty->env() : from.env, from.stage, from.pid, from.slot, from.over}
       , graph{what}
-      , joined{answer} {}
+      , joined{answer}
+      , handout{std::move(given)} {}
   ~state() override {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
@@ -83,6 +94,8 @@ struct worker_process::state final : bulk_listener {
     tell_worker(bulk_received{from, transfer, std::move(result)});
   }
 
+  const clock_seam& true_clock;
+  std::unique_ptr<faulty_environment> faulty; // none: no fault of the plan strikes a seam
   worker_outside outside;
   const training_graph& graph;
   join_answer joined;
@@ -111,15 +124,14 @@ worker_process::~worker_process() = default;
 
 expected<std::unique_ptr<worker_process>>
 worker_process::make(const worker_outside& outside, const training_graph& graph, const join_answer& joined) {
-  auto made = std::make_unique<state>(outside, graph, joined);
+  auto given = decode_handout(joined.settings);
+  if (!given) return given.failure();
+  auto made = std::make_unique<state>(outside, graph, joined, std::move(*given));
   if (auto ready = made->prepare(); !ready) return ready.failure();
   return std::unique_ptr<worker_process>{new worker_process{std::move(made)}};
 }
 
 expected<void> worker_process::state::prepare() {
-  auto given = decode_handout(joined.settings);
-  if (!given) return given.failure();
-  handout = std::move(*given);
   const auto& settings = handout.settings;
   limits = timeouts::derive(settings.detect_after);
   auto data = graph.train_source()(settings).open(outside.stage, handout.train_locator);
@@ -132,10 +144,10 @@ expected<void> worker_process::state::prepare() {
   }
   auto& env = outside.env;
   auto faults = std::make_unique<fault_injector>(
-      settings.faults, settings.seed, env.clock, env.self, env.box,
-      [&files = env.files, directory = settings.checkpoint_dir](const std::string& which) {
-        (void)flip_bit(files, directory, which);
-      });
+      settings.faults, settings.seed,
+      fault_injector::means{true_clock, env.self, env.box, faulty ? &faulty->switches() : nullptr,
+                            [&files = env.files, directory = settings.checkpoint_dir](
+                                const std::string& which) { (void)flip_bit(files, directory, which); }});
   auto made =
       trainer::make(env, trainer_settings_of(graph, settings, *train), graph.factory(), std::move(faults));
   if (!made) return made.failure();
@@ -204,12 +216,13 @@ void worker_process::state::on_worker_restarted(const std::string& cause) {
 }
 
 void worker_process::state::supervise() {
-  supervisor = spawn_supervisor(runtime->system(),
-                                {.settings = {.intensity = graph.intensity()},
-                                 .children = children(),
-                                 .listener = [this, here = alive](const child_change& what) {
-                                   if (*here) on_child_started(what); // the end may come before the start
-                                 }});
+  supervisor =
+      spawn_supervisor(runtime->system(), {.settings = {.intensity = graph.intensity()},
+                                           .children = children(),
+                                           .listener = [this, here = alive](const child_change& what) {
+                                             if (*here)
+                                               on_child_started(what); // the end may come before the start
+                                           }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
     if (!over) {
@@ -265,7 +278,8 @@ void worker_process::state::beat() {
   const auto generation = neighbours->core == nullptr ? generation_id{} : neighbours->core->generation();
   (void)send_control(*office, joined.director,
                      wire::heartbeat{generation, now.step_started.value(), now.step_applied,
-                                     static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy});
+                                     static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy,
+                                     now.arrivals});
   tell_worker(tick{});
   if (now.step_applied > progress_told) {
     progress_told = now.step_applied;
@@ -280,7 +294,8 @@ void worker_process::state::beat() {
 
 void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire::control> message) {
   if (from == joined.director && orphaned) orphaned->beat(outside.env.clock.now());
-  if (std::holds_alternative<wire::director_heartbeat>(*message)) return;
+  if (const auto* beat = std::get_if<wire::director_heartbeat>(message.get()))
+    return compute->faults().hear(beat->fired_faults);
   if (const auto* asked = std::get_if<wire::prepare_generation>(message.get()))
     newest_generation = asked->generation;
   tell_worker(control_received{from, std::move(message)});

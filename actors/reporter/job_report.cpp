@@ -169,7 +169,7 @@ void job_report::hear(const record::failure_recovered& r) {
   if (r.number >= failures_.size()) return;
   const auto& what = failures_[r.number].what;
   auto& numbers = summary_.failures[r.number];
-  // A worker that healed itself was training again before the director heard of it.
+  // The strike is told by the clock of the struck process.
   numbers.recovered_ms = std::max(0.0, to_ms(r.at - what.fault_at.value_or(what.detected_at)));
   numbers.steps_lost = r.steps_lost;
   numbers.source = r.source;
@@ -177,6 +177,14 @@ void job_report::hear(const record::failure_recovered& r) {
       {.kind = event_kind::resumed, .generation = generation_, .rank = what.rank},
       {{"recovered_ms", *numbers.recovered_ms}, {"steps_lost", r.steps_lost}, {"source", r.source}});
   people_.milestone(tell_recovered(story_of(failures_[r.number], numbers)));
+}
+
+void job_report::hear(const record::step_refused& r) {
+  events_.record({.kind = event_kind::nan,
+                  .generation = generation_,
+                  .step = r.step,
+                  .rank = r.rank,
+                  .cause = r.cause + "; the step is computed again"});
 }
 
 void job_report::hear(const record::straggler& r) {

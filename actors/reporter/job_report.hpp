@@ -56,6 +56,7 @@ private:
   void hear(const job_record::state_sent& r);
   void hear(const job_record::failure_detected& r);
   void hear(const job_record::failure_recovered& r);
+  void hear(const job_record::step_refused& r);
   void hear(const job_record::straggler& r);
   void hear(const job_record::resize& r);
   void hear(const job_record::survivor_killed& r);

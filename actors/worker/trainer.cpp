@@ -194,7 +194,7 @@ void trainer::on_step(const observation& what) {
   step_time_.record(what.total);
   comm_wait_.record(what.comm_wait);
   data_wait_.record(what.data_wait);
-  step_busy_ns_.store((what.data_wait + what.compute + what.update).count());
+  step_busy_ns_.store((what.total - what.comm_wait).count());
   const std::lock_guard lock{statistics_mutex_};
   ++statistics_.steps_done;
   if (statistics_.steps_done == warm_after_steps || what.step == settings_.last_step) count_steady_state();
@@ -205,8 +205,8 @@ void trainer::on_step(const observation& what) {
   if (!first_of_run_) return;
   first_of_run_ = false;
   statistics_.first_loss = what.loss;
-  answer([generation = generation_, step = what.step, at = outside_.clock.now()](trainer_listener& to) {
-    to.on_first_step(generation, step, at);
+  answer([generation = generation_, step = what.step](trainer_listener& to) {
+    to.on_first_step(generation, step);
   });
 }
 
@@ -234,6 +234,12 @@ void trainer::on_snapshot(step_id step, duration stall) {
   auto held = std::make_shared<lease>(std::move(pending_snapshot_));
   answer([generation = generation_, step, stall, held](trainer_listener& to) {
     to.on_snapshot(generation, step, std::move(*held), stall);
+  });
+}
+
+void trainer::on_refused(step_id computing, bool ours) {
+  answer([generation = generation_, computing, ours](trainer_listener& to) {
+    to.on_refused(generation, computing, ours);
   });
 }
 
@@ -327,7 +333,15 @@ progress trainer::progress_now() const {
           .step_started = step_id{outside_.box.step_started.load()},
           .doing = static_cast<activity>(activity_.load()),
           .doing_for = outside_.clock.now() - since,
-          .step_busy = duration{step_busy_ns_.load()}};
+          .step_busy = duration{step_busy_ns_.load()},
+          .arrivals = arrivals()};
+}
+
+std::uint64_t trainer::arrivals() const {
+  const std::lock_guard lock{communicator_mutex_};
+  if (communicator_ == nullptr) return 0;
+  const auto all = communicator_->arrivals();
+  return rank_.value() < all.size() ? all[rank_.value()] : 0;
 }
 
 std::size_t trainer::leases_out() const {

@@ -60,8 +60,9 @@ class trainer_listener {
 public:
   virtual ~trainer_listener() = default;
   virtual void on_connected(generation_id generation, expected<void> result) = 0;
-  virtual void on_first_step(generation_id generation, step_id step, time_point at) = 0;
+  virtual void on_first_step(generation_id generation, step_id step) = 0;
   virtual void on_ended(generation_id generation, step_id applied, run_end how) = 0;
+  virtual void on_refused(generation_id generation, step_id computing, bool ours) = 0; // before on_ended
   virtual void on_failed(generation_id generation, step_id applied, const error& cause) = 0;
   virtual void on_snapshot(generation_id generation, step_id step, lease state, duration stall) = 0;
 };
@@ -114,7 +115,6 @@ public:
   [[nodiscard]] fault_injector& faults() { return *faults_; }
   [[nodiscard]] const trainer_settings& settings() const { return settings_; }
   [[nodiscard]] const optimizer& rule() const { return *rule_; }
-  [[nodiscard]] time_point now() const { return outside_.clock.now(); }
   [[nodiscard]] collective_shape shape(generation_id generation, std::uint32_t world) const;
 
 private:
@@ -126,12 +126,14 @@ private:
   [[nodiscard]] bool snapshot_due(step_id step) override;
   [[nodiscard]] bool try_snapshot(step_id step) override;
   void on_snapshot(step_id step, duration stall) override;
+  void on_refused(step_id computing, bool ours) override;
   void on_ended(step_id applied, run_end how) noexcept override;
   void on_failed(step_id applied, const error& cause) noexcept override;
   template <class Call>
   void answer(Call call);
   void doing(activity what);
   void count_steady_state();
+  [[nodiscard]] std::uint64_t arrivals() const;
 
   environment& outside_;
   const trainer_settings settings_;
@@ -148,7 +150,7 @@ private:
   bool running_{false}; // loop only: a begin has not been answered
 
   // The communicator is made and used on the device; `abort` reaches it from the loop.
-  std::mutex communicator_mutex_;
+  mutable std::mutex communicator_mutex_;
   std::shared_ptr<communicator> communicator_;
   generation_id communicator_generation_;
   rank_id rank_;

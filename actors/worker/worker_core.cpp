@@ -159,8 +159,8 @@ void worker_core::hear(const wire::stop_worker& m) {
 
 // --- steps ----------------------------------------------------------------------------------------------
 
-void worker_core::on_first_step(generation_id generation, step_id step, time_point at) {
-  if (generation == plan_.generation) ports_.send_director(wire::first_step{generation, step, at});
+void worker_core::on_first_step(generation_id generation, step_id step) {
+  if (generation == plan_.generation) ports_.send_director(wire::first_step{generation, step});
 }
 
 void worker_core::on_ended(generation_id generation, step_id applied, run_end how) {
@@ -175,6 +175,11 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
   // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
 }
 
+// The state is whole, and the director's word is on its way once it has heard everybody.
+void worker_core::on_refused(generation_id generation, step_id computing, bool ours) {
+  if (generation == plan_.generation) ports_.send_director(wire::step_refused{generation, computing, ours});
+}
+
 // The director hears at once; the fresh life says again (`on_restarted`) that it holds nothing.
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
   if (generation != plan_.generation) return;
@@ -184,7 +189,8 @@ void worker_core::on_failed(generation_id generation, step_id applied, const err
                                           .actor = "worker",
                                           .step = applied.value() + 1,
                                           .text = cause.text,
-                                          .fault_ns = trainer_.faults().last_strike_ns()});
+                                          .fault_ns = trainer_.faults().last_strike_ns(),
+                                          .code = cause.code});
   ports_.stop_prefetch();
   ports_.fail(cause);
 }
@@ -264,7 +270,7 @@ void worker_core::on_prefetcher_restarted(const std::string& cause) {
   if (!in_generation) return;
   // The engine drops what it has had already, so starting at the newest applied step is right in any case.
   prefetch_from(phase_ == phase::running ? std::max(now.step_applied, plan_.step) : plan_.step);
-  ports_.send_director(wire::first_step{plan_.generation, now.step_applied, trainer_.now()});
+  ports_.send_director(wire::first_step{plan_.generation, now.step_applied});
 }
 
 void worker_core::on_snapshot(generation_id generation, step_id step, lease state, duration stall) {

@@ -43,7 +43,7 @@ private:
 };
 
 void wait_for_all(communicator& start) {
-  start.all_reduce([](const expected<std::span<const float>>&) {});
+  start.all_reduce([](const expected<reduction>&) {});
 }
 
 struct operation {
@@ -178,8 +178,8 @@ expected<allreduce_row> measure_shm(std::uint32_t ranks, std::size_t bytes, std:
                    return operation{[input](float value) { std::fill(input.begin(), input.end(), value); },
                                     [member] {
                                       bool summed = false;
-                                      member->all_reduce([&](const expected<std::span<const float>>& sum) {
-                                        summed = sum.has_value();
+                                      member->all_reduce([&](const expected<reduction>& done) {
+                                        summed = done.has_value();
                                       });
                                       return summed;
                                     }};

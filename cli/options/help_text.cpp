@@ -1,7 +1,5 @@
 #include "cli/options/help_text.hpp"
 
-#include "runtime/policy/nearest_name.hpp"
-
 namespace troupe {
 namespace {
 
@@ -20,13 +18,18 @@ std::string examples_of(const program_info& info) {
   return text;
 }
 
-std::string injectable_names() {
-  std::vector<std::string_view> names;
+// All kinds of faults, in lines that a terminal shows whole.
+std::string kind_lines() {
+  constexpr std::size_t columns = 100;
+  const std::string indent(10, ' ');
+  std::string text;
+  std::size_t line = indent.size();
   for (const auto name : fault_names()) {
-    const auto parsed = parse_fault(std::string{name} + "@step=1");
-    if (parsed && check_injectable(*parsed)) names.push_back(name);
+    if (!text.empty()) text += line + name.size() > columns ? ",\n" + indent : ", ";
+    line = (text.ends_with(indent) ? indent.size() : line + 2) + name.size();
+    text += name;
   }
-  return listed(names);
+  return text;
 }
 
 } // namespace
@@ -34,14 +37,15 @@ std::string injectable_names() {
 std::string help_footer(const program_info& info) {
   return "Faults: KIND[:TARGET]@WHEN[,KEY=VALUE]...\n"
          "  KIND    " +
-         injectable_names() +
+         kind_lines() +
          "\n"
          "  TARGET  worker=N|any|all, prefetcher=N|any|all, checkpoint=newest|STEP\n"
          "  WHEN    step=N, every=DURATION, after=DURATION\n"
-         "  KEY     for=DURATION, code=N, times=N|always\n"
+         "  KEY     for=DURATION, factor=NUMBER, code=N, way=in|out|both, times=N|always\n"
          "  kill:worker=1@step=40         worker 1 is killed as it enters step 40\n"
          "  stop:worker=2@step=60,for=5s  worker 2 is stopped for 5 seconds\n"
          "  kill:worker=any@every=30s     every 30 seconds some worker is killed\n"
+         "  slow:worker=0@step=10,factor=4,for=20s   worker 0 takes four times as long\n"
          "\n"
          "Durations: 250ms, 5s, 2min.\n"
          "Exit codes: 0 finished, 2 usage, 3 restart budget spent, 4 too few workers, 5 bad data,\n"

@@ -66,6 +66,9 @@ void check_failures(cluster& over, const fault_scenario& scenario, findings& out
         failure.steps_lost > over.steps_lost_max())
       out.push_back(label + std::to_string(failure.steps_lost) + " steps lost although a replica lived");
   }
+  if (scenario.failures_max && summary.failures.size() > *scenario.failures_max)
+    out.push_back(std::to_string(summary.failures.size()) + " failures, at most " +
+                  std::to_string(*scenario.failures_max) + " can come of what struck");
   if (scenario.keeps_survivors && !summary.survivors_kept)
     out.emplace_back("a surviving worker lost its process");
 }

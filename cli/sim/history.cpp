@@ -1,6 +1,7 @@
 #include "cli/sim/history.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "runtime/base/counter_rng.hpp"
@@ -30,21 +31,26 @@ history::history(const workload& what)
   }
 }
 
+// Shards are trained in order: one that was there already begins the step again.
 void history::on_shard(std::int64_t pid, const batch_view& shard) {
+  auto& trained = trained_[pid];
+  if (!trained.empty() && shard.first_sample <= trained.back().first_sample) trained.clear();
   shard_record record{shard.first_sample, {}};
   for (std::size_t i = 0; i < shard.samples; ++i) {
     const auto found = index_of_.find(hash_of(shard.inputs.subspan(i * shard.features, shard.features)));
     record.indices.push_back(found == index_of_.end() ? unknown_sample : found->second);
   }
-  trained_[pid].push_back(std::move(record));
+  trained.push_back(std::move(record));
 }
 
 void history::on_arrival(std::int64_t pid) {
   arrived_[pid] = std::exchange(trained_[pid], {});
 }
 
-void history::on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids) {
+void history::on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids,
+                     std::span<const float> values) {
   sum_record record{job_, shape.generation, shape.world, {}, {}};
+  record.finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
   for (const auto pid : pids) {
     for (auto& shard : arrived_[pid])
       record.shards.push_back(std::move(shard));
@@ -57,11 +63,13 @@ void history::on_taken(std::uint64_t sum, std::int64_t pid) {
   auto& record = sums_.at(sum);
   const auto box = boxes_.find(pid);
   const auto applied = box == boxes_.end() ? 0 : box->second->step_applied.load();
-  if (applied == step_of(record) + 1)
+  if (!record.finite && applied == step_of(record)) return; // refused
+  if (record.finite && applied == step_of(record) + 1)
     record.applied_by.push_back(pid);
   else
-    findings_.push_back("process " + std::to_string(pid) + " took the sum of step " +
-                        std::to_string(step_of(record) + 1) + " and is at step " + std::to_string(applied));
+    findings_.push_back("process " + std::to_string(pid) + " took the " + (record.finite ? "" : "NaN ") +
+                        "sum of step " + std::to_string(step_of(record) + 1) + " and is at step " +
+                        std::to_string(applied));
 }
 
 std::uint64_t history::step_of(const sum_record& sum) const {

@@ -3,7 +3,7 @@
 // Flow:     models (shards trained), collectives (sums made and taken), black boxes (steps applied)
 //           -> [history] -> checkers
 // A sum is committed once a process has applied it. Samples are known by their contents, not by what the
-// batch says of itself.
+// batch says of itself. A sum with a value that is not finite must not be applied by anybody.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ public:
   void next_job() { ++job_; }
   void on_shard(std::int64_t pid, const batch_view& shard);
   void on_arrival(std::int64_t pid) override;
-  void on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids) override;
+  void on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids,
+              std::span<const float> values) override;
   void on_taken(std::uint64_t sum, std::int64_t pid) override;
 
   // Every step exactly once in the history that counts, each with exactly its samples; no sum of another
@@ -48,6 +49,7 @@ private:
     std::uint32_t world{0};
     std::vector<shard_record> shards;
     std::vector<std::int64_t> applied_by;
+    bool finite{true};
   };
   [[nodiscard]] std::uint64_t step_of(const sum_record& sum) const;
   void check_samples(const sum_record& sum, std::vector<std::string>& findings) const;

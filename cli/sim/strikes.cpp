@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t try_again_events = 25;
 constexpr std::uint64_t recovery_events = 600; // about as many as a recovery takes
 
-constexpr std::array<fault_scenario, 20> scenarios{{
+constexpr std::array<fault_scenario, 34> scenarios{{
     {"none", "no fault", 1, 0},
     {"kill", "one worker is killed", 1, std::nullopt},
     {"kill-two", "two workers are killed, at any two moments", 1, std::nullopt},
@@ -23,16 +23,57 @@ constexpr std::array<fault_scenario, 20> scenarios{{
     {"throw-prefetcher", "the reader throws", 1, 0},
     {"director-kill", "the director is killed; another one goes on", 1, std::nullopt},
     {"kill-with-director", "the director is killed soon after a worker was", 1, std::nullopt},
-    {"disk-full", "the disk is full from some moment on", 1, 0, false},
+    {"disk-full", "the disk is full from some moment on", 1, 0, std::nullopt, false},
     {"torn-write", "a worker is killed in the middle of a change to the disk", 1, std::nullopt},
     {"torn-journal", "the director is killed in the middle of a change to the disk", 1, std::nullopt},
     {"interrupt", "the job is told to end; another one goes on", 1, std::nullopt},
     {"planned", "kill, segv, exit or stop, by the job's own fault plan", 1, std::nullopt},
     {"planned-all", "every worker is killed by the job's own fault plan", 1, std::nullopt},
     {"bit-flip", "the newest checkpoint is damaged, then every worker is killed", 1, std::nullopt},
-    {"same-error", "the same step throws again and again", 1, std::nullopt, false, true, 3},
+    {"same-error", "the same step throws again and again", 1, std::nullopt, std::nullopt, false, true, 3},
+    {.name = "slow",
+     .text = "a worker or its reader takes several times as long",
+     .recomputed_max = 0,
+     .failures_max = 0},
+    {.name = "hang-in-collective",
+     .text = "a worker does not enter an all-reduce, for a while or for ever",
+     .failures_max = 1},
+    {.name = "skip-collective",
+     .text = "a worker skips an all-reduce and takes its own part for the sum",
+     .failures_max = 1},
+    {.name = "nan", .text = "a gradient is not a number, once", .recomputed_max = 0, .failures_max = 1},
+    {.name = "nan-always",
+     .text = "a gradient is not a number, again and again",
+     .newest_is_last = false,
+     .exit_code = 3},
+    {.name = "oom", .text = "an allocation fails in a step", .failures_max = 1},
+    {.name = "cut",
+     .text = "a worker's messages stop, one way or both, for a while or for ever",
+     .failures_max = 1},
+    {.name = "clog", .text = "a worker's messages are late", .recomputed_max = 0, .failures_max = 0},
+    {.name = "path-error", .text = "a worker's path to the director breaks", .failures_max = 1},
+    {.name = "disk-full-for",
+     .text = "the disk is full for a while",
+     .recomputed_max = 0,
+     .failures_max = 0,
+     .newest_is_last = false},
+    {.name = "disk-slow",
+     .text = "writing checkpoints takes several times as long",
+     .recomputed_max = 0,
+     .failures_max = 0},
+    {.name = "torn-shard", .text = "a shard is written half, then its writer dies", .failures_max = 1},
+    {.name = "clock-step", .text = "a worker's clock jumps ahead", .recomputed_max = 0, .failures_max = 0},
+    {.name = "seams",
+     .text = "two or three of those that a job can bear or heal, at any steps",
+     .keeps_survivors = false},
     {"mixed", "several of these", 1, std::nullopt},
 }};
+
+// The last one may cost a worker its process although another one failed: it does not answer either.
+constexpr std::array<std::string_view, 10> seam_kinds{
+    "slow", "hang-in-collective", "skip-collective", "nan",        "oom",
+    "clog", "path-error",         "disk-slow",       "clock-step", "cut"};
+constexpr std::size_t mixed_kinds = seam_kinds.size() - 1;
 
 fault parsed(const std::string& spec) {
   auto made = parse_fault(spec);
@@ -76,9 +117,17 @@ strikes::strikes(std::string_view scenario, std::uint64_t seed, std::uint64_t ev
   }
   if (scenario == "interrupt") plan(action::interrupt, any_time());
   if (scenario == "planned") {
-    constexpr std::array kinds{"kill", "segv", "exit", "stop"};
+    constexpr std::array kinds{"kill", "segv", "exit", "stop", "oom", "skip-collective", "path-error"};
     const std::string kind = kinds[draw(kinds.size())];
     what.faults = {parsed(kind + ":worker=any@step=" + any_step() + (kind == "stop" ? ",for=3s" : ""))};
+  }
+  if (scenario == "nan-always") what.faults = {parsed("nan:worker=0@step=" + any_step() + ",times=always")};
+  if (scenario == "disk-full-for") what.faults = {parsed("disk-full@step=" + any_step() + for_a_while())};
+  if (scenario == "torn-shard") what.faults = {parsed("torn-write@step=" + any_step())};
+  if (std::ranges::count(seam_kinds, scenario) != 0) what.faults = {seam_fault(scenario, what)};
+  if (scenario == "seams") {
+    for (auto left = 2 + draw(2); left > 0; --left)
+      what.faults.push_back(seam_fault(seam_kinds[draw(seam_kinds.size())], what));
   }
   if (scenario == "planned-all") what.faults = {parsed("kill:worker=all@step=" + any_step())};
   if (scenario == "bit-flip") {
@@ -104,6 +153,28 @@ strikes::strikes(std::string_view scenario, std::uint64_t seed, std::uint64_t ev
   std::ranges::stable_sort(planned_, {}, &planned::at);
 }
 
+// 1 ms to 5 s: shorter and longer than a step, a lease, a hang.
+std::string strikes::for_a_while() {
+  constexpr std::array longest_ms{20U, 500U, 5000U};
+  return ",for=" + std::to_string(1 + draw(longest_ms[draw(longest_ms.size())])) + "ms";
+}
+
+fault strikes::seam_fault(std::string_view kind, const workload& what) {
+  const bool reader = kind == "slow" && draw(2) == 0;
+  auto spec = std::string{kind} +
+              (kind == "disk-slow" ? ""
+               : reader            ? ":prefetcher=any"
+                                   : ":worker=any") +
+              "@step=" + std::to_string(1 + draw(what.steps));
+  const bool lasts = kind == "hang-in-collective" || kind == "cut" || kind == "slow" || kind == "disk-slow";
+  if (kind == "clog" || (lasts && draw(3) != 0)) spec += for_a_while();
+  if (kind == "clock-step") spec += std::array{",for=50ms", ",for=5s", ",for=120min"}[draw(3)];
+  if (kind == "slow" || kind == "disk-slow") spec += ",factor=" + std::to_string(2 + draw(9));
+  if (kind == "clog") spec += ",factor=" + std::to_string(1 + draw(300)); // ms, below the lease
+  if (kind == "cut") spec += std::array{"", ",way=in", ",way=out"}[draw(3)];
+  return parsed(spec);
+}
+
 void strikes::plan_mixed(workload& what) {
   const auto step = [&] { return std::to_string(1 + draw(what.steps)); };
   const auto kills = draw(3); // more of one slot without progress would rightly end the job
@@ -115,6 +186,7 @@ void strikes::plan_mixed(workload& what) {
   if (either == 1) plan(action::kill_director, draw(events_));
   if (draw(2) == 0) what.faults.push_back(parsed("throw:worker=any@step=" + step()));
   if (draw(2) == 0) what.faults.push_back(parsed("throw:prefetcher=any@step=" + step()));
+  if (draw(2) == 0) what.faults.push_back(seam_fault(seam_kinds[draw(mixed_kinds)], what));
 }
 
 std::uint64_t strikes::draw(std::uint64_t below) {

@@ -21,9 +21,10 @@ struct fault_scenario {
   std::uint32_t workers_min{1};
   // Steps that may be computed again while at least one replica lives; none: no bound (all replicas may die).
   std::optional<std::uint64_t> recomputed_max{};
-  bool newest_is_last{true};  // the last step's checkpoint is there in the end
-  bool keeps_survivors{true}; // nobody but who was struck is replaced
-  int exit_code{0};           // that the last job ends with
+  std::optional<std::size_t> failures_max{}; // that the job tells of; none: no bound
+  bool newest_is_last{true};                 // the last step's checkpoint is there in the end
+  bool keeps_survivors{true};                // nobody but who was struck is replaced
+  int exit_code{0};                          // that the last job ends with
 };
 [[nodiscard]] std::span<const fault_scenario> fault_scenarios();
 [[nodiscard]] const fault_scenario* find_scenario(std::string_view name);
@@ -46,6 +47,8 @@ private:
   [[nodiscard]] std::uint64_t draw(std::uint64_t below);
   void plan(action what, std::uint64_t at) { planned_.push_back({at, what}); }
   void plan_mixed(workload& what);
+  [[nodiscard]] fault seam_fault(std::string_view kind, const workload& what);
+  [[nodiscard]] std::string for_a_while();
   [[nodiscard]] bool act(cluster& in, action what);
   [[nodiscard]] std::optional<std::int64_t> any_worker(const cluster& in);
   void tell(cluster& in, const std::string& what);

@@ -48,6 +48,8 @@ std::string_view to_string(errc code) {
     return "too_few_workers";
   case errc::device_failed:
     return "device_failed";
+  case errc::out_of_memory:
+    return "out_of_memory";
   case errc::internal:
     return "internal";
   }
@@ -69,6 +71,7 @@ reaction reaction_of(errc code) {
   case errc::actor_stopped:
   case errc::process_died:
   case errc::device_failed:
+  case errc::out_of_memory:
     return reaction::restart;
   default:
     return reaction::stop;

@@ -39,6 +39,7 @@ enum class errc : unsigned char {
   budget_spent,     // restart intensity exceeded
   too_few_workers,  // fewer members than workers_min for longer than allowed
   device_failed,    // the compute device reported an error
+  out_of_memory,    // an allocation failed
   internal,         // a broken promise of ours, reported instead of asserted where a peer may be at fault
 };
 

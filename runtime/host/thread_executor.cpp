@@ -75,9 +75,20 @@ void thread_executor::serve() {
     if (phase_ == phase::discarding || ring_.empty()) return;
     task work = ring_.pop();
     lock.unlock();
+    task_began_ = std::chrono::steady_clock::now();
     run_task(std::move(work));
     lock.lock();
+    if (rest_.count() != 0) rest(lock);
   }
+}
+
+void thread_executor::stretch(double factor) {
+  const auto taken = std::chrono::steady_clock::now() - task_began_;
+  rest_ = std::chrono::duration_cast<std::chrono::steady_clock::duration>(taken * (factor - 1.0));
+}
+
+void thread_executor::rest(std::unique_lock<std::mutex>& lock) {
+  wake_.wait_for(lock, std::exchange(rest_, {}), [this] { return phase_ != phase::running; }); // TE-5
 }
 
 void thread_executor::finish() {

@@ -9,8 +9,10 @@
 //   TE-2    no exception escapes a task.
 //   TE-3    destruction finishes the task that runs, destroys the others unrun, and joins.
 //   TE-4    `finish` runs everything posted before it, then joins; later tasks are destroyed unrun.
+//   TE-5    a stretched task is followed by a rest; `finish` and destruction cut it short.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -33,6 +35,7 @@ public:
   thread_executor& operator=(const thread_executor&) = delete;
 
   void post(task work) override;
+  void stretch(double factor) override;
   void finish();
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] bool runs_here() const { return std::this_thread::get_id() == id_; }
@@ -42,6 +45,7 @@ private:
   void start(urgency how);
   void serve();
   void end(phase how);
+  void rest(std::unique_lock<std::mutex>& lock);
 
   const std::string name_;
   std::mutex mutex_;
@@ -49,6 +53,8 @@ private:
   task_ring ring_;
   phase phase_{phase::running};
   bool idle_{false};
+  std::chrono::steady_clock::time_point task_began_; // the thread's own, like the next
+  std::chrono::steady_clock::duration rest_{0};      // after the task that runs
   std::thread thread_;
   std::thread::id id_;
 };

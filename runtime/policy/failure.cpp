@@ -80,6 +80,20 @@ std::optional<failure_kind> failure_kind_of(std::string_view name) {
   return row->kind;
 }
 
+failure_kind failure_kind_of(errc code) {
+  switch (code) {
+  case errc::out_of_memory:
+    return failure_kind::oom;
+  case errc::device_failed:
+    return failure_kind::device;
+  case errc::bad_data:
+  case errc::corrupt:
+    return failure_kind::bad_data;
+  default:
+    return failure_kind::thrown;
+  }
+}
+
 failure_class class_of(failure_kind kind) {
   return row_of(kind).what;
 }

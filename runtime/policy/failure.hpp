@@ -26,7 +26,7 @@ enum class failure_kind : std::uint8_t {
   abort,           // SIGABRT: an assertion or a library gave up
   signal,          // any other signal
   exit,            // ended by itself before its work was done
-  oom,             // SIGKILL while the machine or the control group was out of memory: a guess
+  oom,             // an allocation failed; or a guess: SIGKILL while the machine was out of memory
   thrown,          // an exception in user code or in an actor
   stop,            // silent, but the process is there (SIGSTOP, a frozen container, a swapped-out host)
   hang,            // heartbeats, but no step
@@ -35,7 +35,7 @@ enum class failure_kind : std::uint8_t {
   path_lost,       // the connection failed, nothing is known of the process
   device,          // the compute device reported an error
   bad_data,        // a record that cannot be used
-  nan,             // a loss or gradient that is not finite
+  nan,             // a gradient that is not finite
   storage,         // a checkpoint could not be written or read
 };
 inline constexpr std::size_t failure_kinds = 16;
@@ -67,6 +67,8 @@ enum class failure_reaction : std::uint8_t {
 [[nodiscard]] std::string_view to_string(failure_reaction what);
 [[nodiscard]] std::optional<failure_kind> failure_kind_of(std::string_view name);
 [[nodiscard]] failure_class class_of(failure_kind kind);
+// Of a failure that an actor told by an error.
+[[nodiscard]] failure_kind failure_kind_of(errc code);
 [[nodiscard]] failure_reaction reaction_of(failure_class what);
 [[nodiscard]] inline failure_reaction reaction_of(failure_kind kind) {
   return reaction_of(class_of(kind));

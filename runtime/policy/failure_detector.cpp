@@ -1,6 +1,7 @@
 #include "runtime/policy/failure_detector.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "runtime/base/units.hpp"
@@ -15,9 +16,11 @@ bool judged(activity doing) {
   return doing >= activity::waiting_for_data;
 }
 
-// How far a rank has come. Entering a step's collective is further than computing the step.
-std::pair<step_id, bool> position(const progress& at) {
-  return {at.step_started, at.doing == activity::in_collective};
+// How far a rank has come: entering a step's collective is further than computing the step, and of two in it
+// the one is further that has reached more of its meetings.
+std::tuple<step_id, bool, std::uint64_t> position(const progress& at) {
+  const bool inside = at.doing == activity::in_collective;
+  return {at.step_started, inside, inside ? at.arrivals : 0};
 }
 
 std::string rank_text(rank_id rank) {
@@ -116,6 +119,7 @@ void failure_detector::forget(incarnation_id who) {
 }
 
 void failure_detector::generation_started(time_point now) {
+  between_ = false;
   for (auto& p : peers_) {
     p.advanced_at = now;
     p.last = {};
@@ -197,7 +201,7 @@ std::vector<verdict> failure_detector::tick(time_point now) {
   std::vector<verdict> out;
   check_stall(now);
   check_leases(now, out);
-  check_hangs(now, out);
+  if (!between_) check_hangs(now, out); // FD-9
   for (auto& p : peers_) {
     if (!p.straggler_new || p.dead) continue;
     p.straggler_new = false;
@@ -289,16 +293,19 @@ void failure_detector::check_hangs(time_point now, std::vector<verdict>& out) {
 
 verdict failure_detector::hang_verdict(peer& p, verdict::kind what, time_point now) const {
   const std::string who = what == verdict::kind::hung ? rank_text(p.rank) : "every rank";
+  const bool before =
+      what == verdict::kind::hung && p.last.doing == activity::in_collective && peers_.size() > 1;
+  const auto doing =
+      before ? "has not entered the collective that its peers wait in," : to_string(p.last.doing);
   const duration doing_for = p.last.doing_for + (now - p.lease.last_beat());
   return {.what = what,
           .who = p.who,
           .rank = p.rank,
           .step = p.last.step_started,
           .since = p.advanced_at,
-          .text = who + ": " + std::string{to_string(p.last.doing)} + " for " + format_duration(doing_for) +
-                  " at step " + to_string(p.last.step_started) + ", no step for " +
-                  format_duration(now - p.advanced_at) + " (bound " + format_duration(hang_bound()) +
-                  "), heartbeats arrive"};
+          .text = who + ": " + std::string{doing} + " for " + format_duration(doing_for) + " at step " +
+                  to_string(p.last.step_started) + ", no step for " + format_duration(now - p.advanced_at) +
+                  " (bound " + format_duration(hang_bound()) + "), heartbeats arrive"};
 }
 
 bool failure_detector::suspected(incarnation_id who) const {

@@ -12,9 +12,10 @@
 //           clears it.
 //   FD-4    a stall of the observer expires nobody: each lease is extended once per silence, and counted.
 //   FD-5    hung needs heartbeats that arrive and no step for longer than hang_bound, never below hang_floor.
-//   FD-6    who waits in a collective for another rank is not the one that is hung.
+//   FD-6    who waits in a collective for another rank is not the one that is hung; who stands before it is.
 //   FD-7    a straggler is slower than its peers' median by `straggler_factor` for `straggler_steps` samples.
 //   FD-8    each verdict is given once: per incarnation, per step stuck, per slow spell.
+//   FD-9    between two generations nobody is hung: who waits there is told by its lease and its deadlines.
 // Why:      docs/design/0010-failure-detection.md
 #pragma once
 
@@ -47,6 +48,7 @@ struct progress {
   activity doing{activity::holding};
   duration doing_for{}; // in this activity, when the heartbeat was sent
   duration step_busy{}; // own time (data, compute, apply) of the last whole step, without waiting for peers
+  std::uint64_t arrivals{0}; // meetings of the generation's collective that it has reached
 };
 
 struct verdict {
@@ -102,6 +104,7 @@ public:
   void forget(incarnation_id who); // it left, or its exit was seen; unknown ones are ignored
   // A new generation begins: the step may go back and hang clocks start anew. Leases run on.
   void generation_started(time_point now);
+  void generation_ended() { between_ = true; } // until the next one starts
   // False for one that is unknown or has expired: its heartbeat is stale and counted.
   bool beat(incarnation_id who, const progress& reported, time_point now);
   void path_error(incarnation_id who, time_point now); // unknown ones are ignored
@@ -150,6 +153,7 @@ private:
   duration longest_step_{};
   std::vector<duration> scratch_;
   std::optional<time_point> last_tick_;
+  bool between_{false}; // two generations
   std::uint64_t stalls_{0};
   std::uint64_t leases_extended_{0};
   std::uint64_t stale_beats_{0};

@@ -16,14 +16,15 @@ namespace {
 using place = fault_target::place;
 using choice = fault_target::choice;
 
-enum : unsigned { on_worker = 1, on_prefetcher = 2, on_checkpoint = 4, on_none = 8 };
-enum : unsigned { key_for = 1, key_factor = 2, key_code = 4 };
+enum : unsigned { on_worker = 1, on_prefetcher = 2, on_checkpoint = 4, on_none = 8, on_newest = 16 };
+enum : unsigned { key_for = 1, key_factor = 2, key_code = 4, key_way = 8, must_for = 16 };
+enum : unsigned { ends = 1, borne = 2, at_seam = 4 };
 
 struct kind_row {
   fault_kind kind;
   unsigned targets; // the lowest bit is the default
   unsigned keys;
-  bool injectable; // into real processes, by this build
+  unsigned traits;
 };
 
 constexpr std::size_t kind_count = 19;
@@ -47,26 +48,28 @@ constexpr std::array<std::string_view, kind_count> names{"kill",
                                                          "clock-step",
                                                          "director-kill"};
 constexpr std::array<kind_row, kind_count> rows{{
-    {fault_kind::kill, on_worker, 0, true},
-    {fault_kind::segv, on_worker, 0, true},
-    {fault_kind::exit, on_worker, key_code, true},
-    {fault_kind::throw_error, on_worker | on_prefetcher, 0, true},
-    {fault_kind::stop, on_worker, key_for, true},
-    {fault_kind::slow, on_worker | on_prefetcher, key_for | key_factor, false},
-    {fault_kind::hang_in_collective, on_worker, key_for, false},
-    {fault_kind::skip_collective, on_worker, 0, false},
-    {fault_kind::cut, on_worker, key_for, false},
-    {fault_kind::clog, on_worker, key_for | key_factor, false},
-    {fault_kind::path_error, on_worker, 0, false},
-    {fault_kind::disk_full, on_worker | on_none, key_for, false},
-    {fault_kind::disk_slow, on_worker | on_none, key_for | key_factor, false},
-    {fault_kind::torn_write, on_checkpoint, 0, false},
-    {fault_kind::bit_flip, on_checkpoint, 0, true},
-    {fault_kind::nan, on_worker, 0, false},
-    {fault_kind::oom, on_worker, 0, false},
-    {fault_kind::clock_step, on_worker, key_for, false},
-    {fault_kind::director_kill, on_none, 0, true},
+    {fault_kind::kill, on_worker, 0, ends},
+    {fault_kind::segv, on_worker, 0, ends},
+    {fault_kind::exit, on_worker, key_code, ends},
+    {fault_kind::throw_error, on_worker | on_prefetcher, 0, 0},
+    {fault_kind::stop, on_worker, key_for, ends},
+    {fault_kind::slow, on_worker | on_prefetcher, key_for | key_factor, at_seam | borne},
+    {fault_kind::hang_in_collective, on_worker, key_for, at_seam},
+    {fault_kind::skip_collective, on_worker, 0, at_seam},
+    {fault_kind::cut, on_worker, key_for | key_way, at_seam},
+    {fault_kind::clog, on_worker, key_for | key_factor, at_seam | borne},
+    {fault_kind::path_error, on_worker, 0, at_seam},
+    {fault_kind::disk_full, on_worker | on_none, key_for, at_seam | borne},
+    {fault_kind::disk_slow, on_worker | on_none, key_for | key_factor, at_seam | borne},
+    {fault_kind::torn_write, on_newest, 0, at_seam},
+    {fault_kind::bit_flip, on_checkpoint, 0, borne},
+    {fault_kind::nan, on_worker, 0, at_seam},
+    {fault_kind::oom, on_worker, 0, 0},
+    {fault_kind::clock_step, on_worker, key_for | must_for, at_seam | borne},
+    {fault_kind::director_kill, on_none, 0, 0},
 }};
+
+constexpr std::array<std::string_view, 3> ways{"both", "in", "out"};
 
 const kind_row& row_of(fault_kind kind) {
   const auto index = static_cast<std::size_t>(kind);
@@ -117,13 +120,15 @@ std::string accepted_targets(const kind_row& row) {
   if ((row.targets & on_worker) != 0) texts.push_back("worker=N|any|all");
   if ((row.targets & on_prefetcher) != 0) texts.push_back("prefetcher=N|any|all");
   if ((row.targets & on_checkpoint) != 0) texts.push_back("checkpoint=newest|STEP");
+  if ((row.targets & on_newest) != 0) texts.push_back("checkpoint=newest");
   if ((row.targets & on_none) != 0) texts.push_back("no target");
   return listed(texts);
 }
 
 fault_target default_target(const kind_row& row) {
   if ((row.targets & on_none) != 0) return {};
-  if ((row.targets & on_checkpoint) != 0) return {.where = place::checkpoint, .which = choice::newest};
+  if ((row.targets & (on_checkpoint | on_newest)) != 0)
+    return {.where = place::checkpoint, .which = choice::newest};
   return {.where = place::worker, .which = choice::any};
 }
 
@@ -136,7 +141,7 @@ expected<fault_target> parse_target(const kind_row& row, std::string_view text) 
   unsigned bit = 0;
   if (place_name == "worker") target.where = place::worker, bit = on_worker;
   if (place_name == "prefetcher") target.where = place::prefetcher, bit = on_prefetcher;
-  if (place_name == "checkpoint") target.where = place::checkpoint, bit = on_checkpoint;
+  if (place_name == "checkpoint") target.where = place::checkpoint, bit = on_checkpoint | on_newest;
   if ((row.targets & bit) == 0) return refuse();
   const bool checkpoint = target.where == place::checkpoint;
   if (!given) {
@@ -147,7 +152,8 @@ expected<fault_target> parse_target(const kind_row& row, std::string_view text) 
     target.which = choice::all;
   } else if (checkpoint && which == "newest") {
     target.which = choice::newest;
-  } else if (const auto n = number<std::uint64_t>(which); n && (checkpoint || *n < limits::workers_max)) {
+  } else if (const auto n = number<std::uint64_t>(which);
+             n && (checkpoint ? (row.targets & on_checkpoint) != 0 : *n < limits::workers_max)) {
     target.which = choice::one;
     target.number = *n;
   } else {
@@ -180,6 +186,7 @@ std::string accepted_keys(const kind_row& row) {
   if ((row.keys & key_for) != 0) texts.push_back("for");
   if ((row.keys & key_factor) != 0) texts.push_back("factor");
   if ((row.keys & key_code) != 0) texts.push_back("code");
+  if ((row.keys & key_way) != 0) texts.push_back("way");
   texts.push_back("times");
   return listed(texts);
 }
@@ -219,6 +226,12 @@ expected<void> parse_key(fault& f, std::string_view text) {
     const auto n = number<int>(value);
     if (!n || *n < 0 || *n > 255) return wrong("code " + quoted(value), "0 to 255");
     f.code = *n;
+    return {};
+  }
+  if (name == "way" && given && (row.keys & key_way) != 0) {
+    const auto at = std::ranges::find(ways, value);
+    if (at == ways.end()) return wrong("way " + quoted(value), listed(ways));
+    f.way = static_cast<fault_way>(at - ways.begin());
     return {};
   }
   return wrong(std::string{to_string(f.kind)} + ": key " + quoted(text), accepted_keys(row));
@@ -300,6 +313,8 @@ expected<fault> parse_fault(std::string_view spec) {
     keys = next.after;
     more = next.found;
   }
+  if ((row.keys & must_for) != 0 && !f.lasting)
+    return wrong(std::string{to_string(*kind)} + ": no for=", "for=DURATION, how far the clock jumps");
   return f;
 }
 
@@ -319,20 +334,22 @@ std::string to_text(const fault& f) {
   if (f.lasting) text += ",for=" + exact(*f.lasting);
   if (f.factor) text += ",factor=" + shortest(*f.factor);
   if (f.code) text += ",code=" + std::to_string(*f.code);
+  if (f.way) text += ",way=" + std::string{ways[static_cast<std::size_t>(*f.way)]};
   const auto usual = f.when.what == fault_moment::kind::every ? fault::always : 1;
   if (f.times != usual) text += ",times=" + (f.times == fault::always ? "always" : std::to_string(f.times));
   return text;
 }
 
-expected<void> check_injectable(const fault& f) {
-  if (row_of(f.kind).injectable) return {};
-  std::vector<std::string_view> supported;
-  for (const auto& row : rows) {
-    if (row.injectable) supported.push_back(to_string(row.kind));
-  }
-  return error{errc::bad_argument,
-               std::string{to_string(f.kind)} +
-                   " is known, but not supported yet on real processes; supported: " + listed(supported)};
+bool ends_process(fault_kind kind) {
+  return (row_of(kind).traits & ends) != 0;
+}
+
+bool is_borne(fault_kind kind) {
+  return (row_of(kind).traits & borne) != 0;
+}
+
+bool strikes_seam(fault_kind kind) {
+  return (row_of(kind).traits & at_seam) != 0;
 }
 
 } // namespace troupe

@@ -4,7 +4,8 @@
 //   KIND    a name of `fault_names`
 //   TARGET  worker=N|any|all, prefetcher=N|any|all, checkpoint=newest|STEP; `worker` alone means worker=any
 //   WHEN    step=N (when step N, counted from 1, is about to be computed), every=DURATION, after=DURATION
-//   KEY     for=DURATION, factor=NUMBER, code=N, times=N|always (default 1; with every=: always)
+//   KEY     for=DURATION, factor=NUMBER, code=N, way=in|out|both,
+//           times=N|always (default 1; with every=: always)
 // Fails:    errc::bad_argument; the text says what is wrong and what is accepted, in one line.
 // Invariants:
 //   FT-1    to_text of a fault parses back to the same fault.
@@ -63,6 +64,8 @@ struct fault_moment {
   bool operator==(const fault_moment&) const = default;
 };
 
+enum class fault_way : std::uint8_t { both, in, out }; // seen from who is struck
+
 struct fault {
   static constexpr std::uint32_t always = std::numeric_limits<std::uint32_t>::max();
   static constexpr int code_default = 1;
@@ -74,6 +77,7 @@ struct fault {
   std::optional<duration> lasting{}; // for=; none: for ever
   std::optional<double> factor{};    // at least 1
   std::optional<int> code{};         // 0 .. 255
+  std::optional<fault_way> way{};    // none: both
   bool operator==(const fault&) const = default;
 };
 
@@ -81,7 +85,11 @@ struct fault {
 [[nodiscard]] std::span<const std::string_view> fault_names();
 [[nodiscard]] expected<fault> parse_fault(std::string_view spec);
 [[nodiscard]] std::string to_text(const fault& f);
-// Refuses a kind that this build cannot inject into real processes. Simulation does not ask.
-[[nodiscard]] expected<void> check_injectable(const fault& f);
+// Ends or stops the process that it strikes, at once.
+[[nodiscard]] bool ends_process(fault_kind kind);
+// Work goes on under it: nothing is lost that had to be healed.
+[[nodiscard]] bool is_borne(fault_kind kind);
+// Struck is what the process sees of the outside: its seams have to be able to fail.
+[[nodiscard]] bool strikes_seam(fault_kind kind);
 
 } // namespace troupe

@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 8> entry_keys{"spec", "kind",   "target", "at",
-                                                     "for",  "factor", "code",   "times"};
+constexpr std::array<std::string_view, 9> entry_keys{"spec",   "kind", "target", "at",   "for",
+                                                     "factor", "code", "way",    "times"};
 
 error at_line(std::string_view file, const toml::source_region& where, const std::string& text) {
   return {errc::bad_argument, std::string{file} + ":" + std::to_string(where.begin.line) + ": " + text};
@@ -147,14 +147,23 @@ fault_role role_of(const fault& f) {
   return fault_role::worker;
 }
 
-void fired_faults::mark(std::size_t fault, rank_id rank) {
+fired_faults::count& fired_faults::at(std::size_t fault, rank_id rank) {
   const auto place = std::ranges::lower_bound(counts_, std::pair{fault, rank}, {}, [](const count& c) {
     return std::pair{c.fault, c.rank};
   });
-  if (place != counts_.end() && place->fault == fault && place->rank == rank)
-    ++place->times;
-  else
-    counts_.insert(place, {fault, rank, 1});
+  const bool known = place != counts_.end() && place->fault == fault && place->rank == rank;
+  return known ? *place : *counts_.insert(place, {fault, rank, 0});
+}
+
+void fired_faults::mark(std::size_t fault, rank_id rank) {
+  ++at(fault, rank).times;
+}
+
+void fired_faults::merge(const fired_faults& other) {
+  for (const auto& c : other.counts_) {
+    auto& times = at(c.fault, c.rank).times;
+    times = std::max(times, c.times);
+  }
 }
 
 std::uint32_t fired_faults::total(std::size_t fault) const {

@@ -47,6 +47,7 @@ struct fault_point {
 class fired_faults {
 public:
   void mark(std::size_t fault, rank_id rank);
+  void merge(const fired_faults& other); // of each fault and rank the higher count
   [[nodiscard]] std::uint32_t total(std::size_t fault) const;
   [[nodiscard]] std::uint32_t on(std::size_t fault, rank_id rank) const;
   [[nodiscard]] bool operator==(const fired_faults&) const = default;
@@ -61,6 +62,7 @@ private:
     std::uint32_t times;
     bool operator==(const count&) const = default;
   };
+  [[nodiscard]] count& at(std::size_t fault, rank_id rank);
   std::vector<count> counts_; // ordered by fault, then rank
 };
 

@@ -111,7 +111,6 @@ result check_fault(const job_settings& s, const fault& f) {
   const auto refuse = [&](const std::string& what, const std::string& accepted) {
     return refused("--fault", to_text(f), what, accepted);
   };
-  if (const auto r = check_injectable(f); !r) return refuse(r.failure().text, "");
   const bool on_rank =
       f.target.where == fault_target::place::worker || f.target.where == fault_target::place::prefetcher;
   const auto ranks = s.workers_max == 0 ? s.workers : s.workers_max;
@@ -122,7 +121,9 @@ result check_fault(const job_settings& s, const fault& f) {
   if (s.steps && f.when.what == fault_moment::kind::step && f.when.step.value() > *s.steps)
     return refuse("the job ends at step " + std::to_string(*s.steps),
                   "step=1 to step=" + std::to_string(*s.steps));
-  if (f.target.where == fault_target::place::checkpoint && s.checkpoint_dir.empty())
+  const bool on_disk = f.target.where == fault_target::place::checkpoint || f.kind == fault_kind::disk_full ||
+                       f.kind == fault_kind::disk_slow;
+  if (on_disk && s.checkpoint_dir.empty())
     return refuse("there are no checkpoints without --checkpoint-dir", "with --checkpoint-dir DIR");
   return {};
 }

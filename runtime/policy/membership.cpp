@@ -57,6 +57,12 @@ membership::outputs membership::on_worker_failed(incarnation_id who, const std::
   return out;
 }
 
+membership::outputs membership::on_step_refused(const std::string& cause, time_point now) {
+  outputs out;
+  if (phase_ == phase::running) end_generation(cause, now, out);
+  return out;
+}
+
 membership::outputs membership::on_stopped(incarnation_id who, generation_id ended, step_id applied,
                                            bool holds_state, time_point now) {
   outputs out;

@@ -11,6 +11,8 @@
 //   CO-2    after `abort` every pending and later `all_reduce` completes with errc::aborted, in milliseconds,
 //           unless its sum was already complete.
 //   CO-3    a communicator never exchanges a byte with another generation's.
+//   CO-4    a sum says which one of its communicator it is: 1, 2, 3, ... in order. The number is given by
+//           the sum itself, so who was not in it cannot name it.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +35,13 @@ struct collective_shape {
   std::size_t elements{0}; // float32 elements of one contribution
 };
 
-// The sum, valid until the next `all_reduce`; or errc::aborted.
-using all_reduce_done = inline_function<void(expected<std::span<const float>>), 64>;
+struct reduction {
+  std::span<const float> sum; // valid until the next `all_reduce`
+  std::uint64_t number{0};    // CO-4
+};
+
+// errc::aborted when there is no sum.
+using all_reduce_done = inline_function<void(expected<reduction>), 64>;
 
 class communicator {
 public:

@@ -12,6 +12,9 @@ class executor {
 public:
   virtual ~executor() = default;
   virtual void post(task work) = 0; // any thread
+  // For fault injection, inside a task of this executor: what the task has taken so far takes `factor` times
+  // as long; nothing else runs here meanwhile. An executor that cannot be slowed down ignores it.
+  virtual void stretch(double /*factor*/) {}
 };
 
 } // namespace troupe

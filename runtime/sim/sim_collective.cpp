@@ -56,7 +56,8 @@ public:
     }
     sum_.evaluate(contributions, 0, shape_.elements, result_.data());
     const auto number = ++hub_.sums_;
-    if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids);
+    ++made_;
+    if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids, result_);
     finish(number);
   }
 
@@ -93,7 +94,7 @@ private:
   void hand_over(sim_process& process, all_reduce_done& done, std::uint64_t number) {
     const bool lost = hub_.aborts_split_ && number != 0 && aborted_ && hub_.world_.draw(2) == 0; // CO-2
     if (number == 0 || lost) return done(ended());
-    done(std::span<const float>{result_});
+    done(reduction{result_, made_});
     if (hub_.observer_ != nullptr) hub_.observer_->on_taken(number, process.pid());
   }
 
@@ -104,6 +105,7 @@ private:
   std::vector<float> result_;
   std::vector<std::unique_ptr<waiter>> arrived_;
   std::vector<std::uint64_t> arrivals_;
+  std::uint64_t made_{0}; // sums of this meeting; the next waits until everybody has taken it
   bool aborted_{false};
 };
 

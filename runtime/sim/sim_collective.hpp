@@ -25,8 +25,8 @@ public:
   // A process has entered an all-reduce, whatever becomes of it.
   virtual void on_arrival(std::int64_t pid) = 0;
   // All ranks have arrived; `pids` by rank. `sum` numbers the sums of the world from 1.
-  virtual void on_sum(std::uint64_t sum, const collective_shape& shape,
-                      std::span<const std::int64_t> pids) = 0;
+  virtual void on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids,
+                      std::span<const float> values) = 0;
   // The process's `done` was called with that sum, and has returned.
   virtual void on_taken(std::uint64_t sum, std::int64_t pid) = 0;
 };

@@ -34,6 +34,7 @@ public:
       , owner_{owner}
       , which_{which} {}
   void post(task work) override;
+  void stretch(double factor) override { stretch_ = factor; }
   [[nodiscard]] sim_process& owner() const { return owner_; }
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
 
@@ -45,7 +46,8 @@ private:
   sim_queue which_;
   std::deque<task> queue_;
   bool listed_{false};
-  bool busy_{false}; // until its last task's virtual time is over
+  bool busy_{false};  // until its last task's virtual time is over
+  double stretch_{1}; // of that time, for the task that runs
 };
 
 class sim_clock final : public clock_seam {

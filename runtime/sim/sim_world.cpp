@@ -184,15 +184,18 @@ const sim_cost* sim_world::cost_of(const sim_executor& queue) const {
 // After a task: the executor is busy for the task's virtual time, then it may run the next one.
 void sim_world::rest(sim_executor& queue) {
   const auto* cost = cost_of(queue);
+  const auto factor = std::exchange(queue.stretch_, 1.0);
   if (cost == nullptr || cost->max <= duration{0}) {
     if (!queue.queue_.empty()) list(queue);
     return;
   }
   queue.busy_ = true;
-  after(draw_between(cost->min, cost->max), [this, held = &queue] {
-    held->busy_ = false;
-    if (held->owner_.alive() && !held->queue_.empty()) list(*held);
-  });
+  const auto takes = draw_between(cost->min, cost->max);
+  after(duration{static_cast<duration::rep>(static_cast<double>(takes.count()) * factor)},
+        [this, held = &queue] {
+          held->busy_ = false;
+          if (held->owner_.alive() && !held->queue_.empty()) list(*held);
+        });
 }
 
 bool sim_world::run_one() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
 #include <numbers>
 
 #include "runtime/base/invariant.hpp"
@@ -43,6 +45,18 @@ double sum_of_squares(std::span<const float> values) noexcept {
   for (std::size_t begin = 0; begin < values.size(); begin += block_elements)
     sum += block_sum_of_squares(values.data() + begin, std::min(block_elements, values.size() - begin));
   return sum;
+}
+
+// Exponent bits of all ones mean NaN or infinity; as integers they are the largest.
+bool all_finite(std::span<const float> values) noexcept {
+  invariant(values.size() % lanes == 0, "all_finite: a multiple of 16 elements");
+  constexpr std::uint32_t sign = 0x8000'0000U;
+  constexpr std::uint32_t infinity = 0x7f80'0000U;
+  std::array<std::uint32_t, lanes> largest{};
+  for (std::size_t i = 0; i < values.size(); i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      largest[lane] = std::max(largest[lane], std::bit_cast<std::uint32_t>(values[i + lane]) & ~sign);
+  return *std::ranges::max_element(largest) < infinity;
 }
 
 double cos_pi(double x) noexcept {

@@ -13,6 +13,9 @@ namespace troupe {
 // order. A multiple of 16 elements.
 [[nodiscard]] double sum_of_squares(std::span<const float> values) noexcept;
 
+// Neither NaN nor infinite, all of them. A multiple of 16 elements; about as fast as reading them.
+[[nodiscard]] bool all_finite(std::span<const float> values) noexcept;
+
 // cos(pi * x) for x in [0, 1], from basic operations only: the same bits with every C library.
 [[nodiscard]] double cos_pi(double x) noexcept;
 

@@ -5,6 +5,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/policy/canonical_sum.hpp"
+#include "runtime/train/flat_math.hpp"
 
 namespace troupe {
 
@@ -72,6 +73,13 @@ void shard_pass::compute(model& kernels, const batch& from, std::uint64_t number
         compute_shard(kernels, from.shard(step.shard - range_.first), number, target);
     }
   }
+}
+
+bool shard_pass::finite(communicator& into) const {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!all_finite(into.contribution(i).first(layout_.part_elements))) return false;
+  }
+  return true;
 }
 
 void shard_pass::compute_shard(model& kernels, const batch_view& shard, std::uint64_t number,

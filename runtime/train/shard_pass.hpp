@@ -38,6 +38,8 @@ public:
   void plan(std::uint32_t rank, std::uint32_t world, communicator& into);
   // One global batch: `from` holds the rank's shards. `number` is the running number of the global batch.
   void compute(model& kernels, const batch& from, std::uint64_t number, communicator& into);
+  // Is every gradient finite that this rank put into `into` last?
+  [[nodiscard]] bool finite(communicator& into) const;
 
 private:
   class sink;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -64,6 +65,7 @@ void step_engine::begin(const step_run& run) {
   invariant(run.first_step <= run.last_step, "SE-1: a run does not go backwards");
   run_ = run;
   applied_ = run.first_step;
+  sums_ = 0;
   pass_.plan(run.rank, run.world, *run.reduce);
   context_.box.step_applied.store(applied_.value(), std::memory_order_relaxed);
   run.batches->set_on_ready([queue = &context_.queue, alive = std::weak_ptr{alive_}] {
@@ -100,6 +102,8 @@ template <class Work>
 void step_engine::guarded(Work&& work) {
   try {
     work();
+  } catch (const std::bad_alloc&) {
+    fail({errc::out_of_memory, "an allocation failed on the device's thread"});
   } catch (const std::exception& thrown) {
     fail({errc::actor_failed, thrown.what()});
   } catch (...) {
@@ -165,19 +169,25 @@ void step_engine::compute_and_reduce() {
   drop_batch();
   now_.compute += lap();
   phase_ = phase::reducing;
-  run_.reduce->all_reduce([this](expected<std::span<const float>> sum) { on_reduced(std::move(sum)); });
+  run_.reduce->all_reduce([this](expected<reduction> result) { on_reduced(std::move(result)); });
 }
 
-void step_engine::on_reduced(expected<std::span<const float>> sum) {
+void step_engine::on_reduced(expected<reduction> result) {
   invariant(phase_ == phase::reducing, "SE-3: an all-reduce completes once, in the run that started it");
   now_.comm_wait += lap();
-  if (sum) return guarded([&] { collect(*sum); });
-  if (sum.failure().code == errc::aborted) return finish(run_end::aborted);
-  fail(sum.failure());
+  if (result) return guarded([&] { collect(*result); });
+  if (result.failure().code == errc::aborted) return finish(run_end::aborted);
+  fail(result.failure());
 }
 
 // The sum of one global batch.
-void step_engine::collect(std::span<const float> sum) {
+void step_engine::collect(const reduction& result) {
+  if (result.number != ++sums_)
+    return fail({errc::internal, "SE-9: rank " + std::to_string(run_.rank) + " was not in the sum of step " +
+                                     to_string(applied_.next()) + ": it holds the receipt of sum " +
+                                     std::to_string(result.number) + ", not of sum " +
+                                     std::to_string(sums_)});
+  const auto sum = result.sum;
   const auto tail = read_tail(sum);
   if (tail.samples != settings_.global_batch || tail.tags != settings_.shards * batch_tag(batch_number()))
     return fail({errc::internal, "SE-1: the sum of step " + to_string(applied_.next()) + " holds " +
@@ -185,13 +195,14 @@ void step_engine::collect(std::span<const float> sum) {
   loss_sum_ += tail.loss_sum;
   ++micro_;
   const auto gradient = sum.first(context_.store.layout().part_elements);
+  if (!all_finite(gradient)) return refuse();
   if (settings_.accumulate == 1) return apply(gradient);
   const auto total = accumulated_.as<float>();
   if (micro_ == 1)
     std::ranges::copy(gradient, total.begin());
   else
     add_into(total, gradient);
-  if (micro_ == settings_.accumulate) return apply(total);
+  if (micro_ == settings_.accumulate) return all_finite(total) ? apply(total) : refuse();
   enqueue();
 }
 
@@ -211,7 +222,7 @@ void step_engine::apply(std::span<const float> gradient) {
   now_.step = applied_;
   now_.samples = samples_per_step();
   now_.loss = loss_sum_ / static_cast<double>(samples_per_step());
-  now_.non_finite = !std::isfinite(now_.loss) || !std::isfinite(now_.gradient_norm);
+  now_.non_finite = !std::isfinite(now_.loss);
   now_.total = lap_began_ - step_began_;
   step_began_ = lap_began_;
   context_.observer.on_step(now_);
@@ -239,6 +250,12 @@ void step_engine::snapshot() {
   step_began_ = context_.clock.now();
   context_.observer.on_snapshot(applied_, step_began_ - stall_began_);
   enqueue();
+}
+
+// SE-10. Whose values these were is seen in the contributions: they are as they were before the sum.
+void step_engine::refuse() {
+  context_.observer.on_refused(applied_.next(), !pass_.finite(*run_.reduce));
+  finish(run_end::refused);
 }
 
 void step_engine::finish(run_end how) {

@@ -19,6 +19,8 @@
 //   SE-7    the bits of the state depend on the state before, the batches and the settings: not on rank,
 //           world, timing, pauses or aborted attempts.
 //   SE-8    a step allocates nothing.
+//   SE-9    a step is applied only with the receipt of its own sum: the communicator's next number (CO-4).
+//   SE-10   a sum with a value that is not finite is refused: nothing is applied, on any rank.
 // Why:      docs/design/0004-step-engine.md
 #pragma once
 
@@ -59,7 +61,7 @@ struct step_settings {
 // One stretch of steps in one generation. Nothing is owned; all outlives the answer to `begin`.
 struct step_run {
   generation_id generation;
-  communicator* reduce{nullptr}; // made for (settings.shards, world, contribution elements)
+  communicator* reduce{nullptr}; // made for (settings.shards, world, contribution elements); no sum yet
   // Filled for batches first_step * accumulate up to last_step * accumulate. A reader that fails is its
   // owner's affair: `end` the run, or let the stream go on.
   batch_stream* batches{nullptr};
@@ -125,13 +127,14 @@ private:
   void enqueue();
   void on_queue(std::uint64_t ticket);
   void on_batch_ready();
-  void on_reduced(expected<std::span<const float>> sum);
+  void on_reduced(expected<reduction> result);
 
   void advance();
   void start_step();
   [[nodiscard]] bool next_batch();
   void compute_and_reduce();
-  void collect(std::span<const float> sum);
+  void collect(const reduction& result);
+  void refuse();
   void apply(std::span<const float> gradient);
   [[nodiscard]] float clipped_scale(std::span<const float> gradient);
   void after_step();
@@ -156,6 +159,7 @@ private:
   bool step_open_{false}; // start_step was called for the step being computed
   step_id applied_;
   std::uint32_t micro_{0}; // global batches of the step being computed that are summed already
+  std::uint64_t sums_{0};  // of the run's communicator
   batch batch_;
   double loss_sum_{0};
   observation now_;

@@ -19,7 +19,7 @@ struct observation {
   double loss{0};          // mean over the step's samples
   double gradient_norm{0}; // of the mean gradient, before clipping; 0 where clipping is off
   float learning_rate{0};
-  bool non_finite{false}; // loss or gradient norm is NaN or infinite; the update was applied all the same
+  bool non_finite{false}; // the loss is NaN or infinite; the gradient was finite, and was applied
   duration data_wait{};   // no batch was ready
   duration compute{};     // forward, backward, local additions
   duration comm_wait{};   // all-reduce
@@ -31,6 +31,7 @@ enum class run_end : std::uint8_t {
   finished, // reached the last step
   ended,    // `end` was called
   aborted,  // the all-reduce was aborted: the step in flight was not applied
+  refused,  // the sum was not finite: the step in flight was not applied
 };
 
 class step_observer {
@@ -48,6 +49,10 @@ public:
   [[nodiscard]] virtual bool try_snapshot(step_id) { return true; }
   // `stall`: how long the training loop stood still for this snapshot, copy included.
   virtual void on_snapshot(step_id, duration /*stall*/) {}
+
+  // Before a run ends as refused: the sum of step `computing` was not finite. `ours`: nor was this rank's
+  // part of it.
+  virtual void on_refused(step_id /*computing*/, bool /*ours*/) {}
 
   // The answer to `begin`, exactly one of the two (SE-5). The engine is idle and may begin again at once.
   virtual void on_ended(step_id applied, run_end how) noexcept = 0;

@@ -25,16 +25,17 @@ struct Control {
     workerReady :group { slot @0 :UInt32; pid @1 :Int64; device @2 :Text; }
     heartbeat :group {
       generation @3 :UInt64; stepStarted @4 :UInt64; stepApplied @5 :UInt64;
-      doing @41 :UInt8; doingForNs @42 :Int64; stepBusyNs @43 :Int64;
+      doing @41 :UInt8; doingForNs @42 :Int64; stepBusyNs @43 :Int64; arrivals @44 :UInt64;
     }
     generationPrepared :group { generation @6 :UInt64; step @7 :UInt64; source @8 :StateSource; }
     prepareFailed :group { generation @9 :UInt64; code @10 :UInt8; text @11 :Text; }
     generationStopped :group { generation @12 :UInt64; applied @13 :UInt64; holdsState @14 :Bool; }
     actorFailed :group {
       generation @15 :UInt64; actor @16 :Text; step @17 :UInt64; text @18 :Text; healedLocally @19 :Bool;
-      faultNs @20 :Int64;
+      faultNs @20 :Int64; code @45 :UInt8;
     }
-    firstStep :group { generation @21 :UInt64; step @22 :UInt64; atNs @23 :Int64; }
+    stepRefused :group { generation @46 :UInt64; step @47 :UInt64; ours @48 :Bool; }
+    firstStep :group { generation @21 :UInt64; step @22 :UInt64; unused @23 :Int64; }
     stepReport @24 :StepReport;
     checkpointReport @25 :CheckpointReport;
     workerFinished @26 :WorkerFinished;
@@ -43,7 +44,7 @@ struct Control {
     startGeneration :group { generation @28 :UInt64; }
     endGeneration :group { generation @29 :UInt64; cause @30 :Text; }
     stopWorker :group { cause @31 :Text; }
-    directorHeartbeat :group { generation @32 :UInt64; }
+    directorHeartbeat :group { generation @32 :UInt64; firedFaults @49 :Text; }
     # worker -> worker
     stateRequest :group { generation @33 :UInt64; step @34 :UInt64; }
     stateOffer :group { generation @35 :UInt64; step @36 :UInt64; bytes @37 :UInt64; digest @38 :Text; }

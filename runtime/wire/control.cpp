@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t address_bytes_max = 64 * 1024;
 constexpr std::uint8_t activities = 6;
 constexpr unsigned buckets_max = 4096;
+constexpr std::size_t fired_bytes_max = 32 * 1024; // some thousand strikes
 constexpr std::size_t text_bytes_max = limits::error_text_bytes_max;
 
 // --- encoding -------------------------------------------------------------------------------------------
@@ -55,6 +56,7 @@ struct writer {
     body.setDoing(m.doing);
     body.setDoingForNs(m.doing_for.count());
     body.setStepBusyNs(m.step_busy.count());
+    body.setArrivals(m.arrivals);
   }
   void operator()(const generation_prepared& m) {
     auto body = out.initGenerationPrepared();
@@ -82,12 +84,18 @@ struct writer {
     body.setText(bounded(m.text, scratch));
     body.setHealedLocally(m.healed_locally);
     body.setFaultNs(m.fault_ns);
+    body.setCode(static_cast<std::uint8_t>(m.code));
+  }
+  void operator()(const step_refused& m) {
+    auto body = out.initStepRefused();
+    body.setGeneration(m.generation.value());
+    body.setStep(m.step.value());
+    body.setOurs(m.ours);
   }
   void operator()(const first_step& m) {
     auto body = out.initFirstStep();
     body.setGeneration(m.generation.value());
     body.setStep(m.step.value());
-    body.setAtNs(to_ns(m.at));
   }
   void operator()(const step_report& m) {
     auto body = out.initStepReport();
@@ -158,7 +166,9 @@ struct writer {
   }
   void operator()(const stop_worker& m) { out.initStopWorker().setCause(bounded(m.cause, scratch)); }
   void operator()(const director_heartbeat& m) {
-    out.initDirectorHeartbeat().setGeneration(m.generation.value());
+    auto body = out.initDirectorHeartbeat();
+    body.setGeneration(m.generation.value());
+    body.setFiredFaults(m.fired_faults);
   }
   void operator()(const state_request& m) {
     auto body = out.initStateRequest();
@@ -232,7 +242,7 @@ prepare_generation read(schema::PrepareGeneration::Reader in) {
     throw malformed{"a rank is out of range"};
   m.checkpoint = text_of(in.getCheckpoint());
   m.collective = text_of(in.getCollective());
-  m.fired_faults = text_of(in.getFiredFaults());
+  m.fired_faults = text_of(in.getFiredFaults(), fired_bytes_max);
   return m;
 }
 
@@ -271,18 +281,37 @@ step_report read(schema::StepReport::Reader in) {
           duration{in.getInStepsNs()},       in.getFirstLoss(),     in.getNonFinite()};
 }
 
+errc code_of(std::uint8_t in) {
+  return enum_of<errc>(in, static_cast<unsigned>(errc::internal) + 1);
+}
+
+control read_heartbeat(schema::Control::Heartbeat::Reader in) {
+  if (in.getDoing() >= activities) throw malformed{"an activity is out of range"};
+  return heartbeat{generation_id{in.getGeneration()},
+                   in.getStepStarted(),
+                   step_id{in.getStepApplied()},
+                   in.getDoing(),
+                   duration{in.getDoingForNs()},
+                   duration{in.getStepBusyNs()},
+                   in.getArrivals()};
+}
+
+control read_director_heartbeat(schema::Control::DirectorHeartbeat::Reader in) {
+  return director_heartbeat{generation_id{in.getGeneration()}, text_of(in.getFiredFaults(), fired_bytes_max)};
+}
+
 control read_actor_failed(schema::Control::ActorFailed::Reader in) {
   return actor_failed{generation_id{in.getGeneration()},
                       text_of(in.getActor()),
                       in.getStep(),
                       text_of(in.getText()),
                       in.getHealedLocally(),
-                      in.getFaultNs()};
+                      in.getFaultNs(),
+                      code_of(in.getCode())};
 }
 
 control read_prepare_failed(schema::Control::PrepareFailed::Reader in) {
-  const auto code = enum_of<errc>(in.getCode(), static_cast<unsigned>(errc::internal) + 1);
-  return prepare_failed{generation_id{in.getGeneration()}, {code, text_of(in.getText())}};
+  return prepare_failed{generation_id{in.getGeneration()}, {code_of(in.getCode()), text_of(in.getText())}};
 }
 
 control read(schema::Control::Reader in) {
@@ -292,13 +321,8 @@ control read(schema::Control::Reader in) {
     const auto m = in.getWorkerReady();
     return worker_ready{m.getSlot(), m.getPid(), text_of(m.getDevice())};
   }
-  case which::HEARTBEAT: {
-    const auto m = in.getHeartbeat();
-    if (m.getDoing() >= activities) throw malformed{"an activity is out of range"};
-    return heartbeat{generation_id{m.getGeneration()}, m.getStepStarted(),
-                     step_id{m.getStepApplied()},      m.getDoing(),
-                     duration{m.getDoingForNs()},      duration{m.getStepBusyNs()}};
-  }
+  case which::HEARTBEAT:
+    return read_heartbeat(in.getHeartbeat());
   case which::GENERATION_PREPARED: {
     const auto m = in.getGenerationPrepared();
     return generation_prepared{generation_id{m.getGeneration()}, step_id{m.getStep()},
@@ -312,9 +336,13 @@ control read(schema::Control::Reader in) {
   }
   case which::ACTOR_FAILED:
     return read_actor_failed(in.getActorFailed());
+  case which::STEP_REFUSED: {
+    const auto m = in.getStepRefused();
+    return step_refused{generation_id{m.getGeneration()}, step_id{m.getStep()}, m.getOurs()};
+  }
   case which::FIRST_STEP: {
     const auto m = in.getFirstStep();
-    return first_step{generation_id{m.getGeneration()}, step_id{m.getStep()}, time_from_ns(m.getAtNs())};
+    return first_step{generation_id{m.getGeneration()}, step_id{m.getStep()}};
   }
   case which::STEP_REPORT:
     return read(in.getStepReport());
@@ -333,7 +361,7 @@ control read(schema::Control::Reader in) {
   case which::STOP_WORKER:
     return stop_worker{text_of(in.getStopWorker().getCause())};
   case which::DIRECTOR_HEARTBEAT:
-    return director_heartbeat{generation_id{in.getDirectorHeartbeat().getGeneration()}};
+    return read_director_heartbeat(in.getDirectorHeartbeat());
   case which::STATE_REQUEST: {
     const auto m = in.getStateRequest();
     return state_request{generation_id{m.getGeneration()}, step_id{m.getStep()}};
@@ -360,7 +388,7 @@ std::string_view name_of(const control& message) {
       "generation_stopped", "actor_failed",    "first_step",          "step_report",
       "checkpoint_report",  "worker_finished", "prepare_generation",  "start_generation",
       "end_generation",     "stop_worker",     "director_heartbeat",  "state_request",
-      "state_offer",        "state_refused"};
+      "state_offer",        "state_refused",   "step_refused"};
   return names[message.index()];
 }
 

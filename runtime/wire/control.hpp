@@ -32,9 +32,10 @@ struct heartbeat {
   generation_id generation;
   std::uint64_t step_started{0};
   step_id step_applied;
-  std::uint8_t doing{0}; // policy's `activity`
-  duration doing_for{0}; // in it, when this was sent
-  duration step_busy{0}; // own time of the last whole step
+  std::uint8_t doing{0};     // policy's `activity`
+  duration doing_for{0};     // in it, when this was sent
+  duration step_busy{0};     // own time of the last whole step
+  std::uint64_t arrivals{0}; // meetings of the generation's collective that this rank has reached
 };
 struct generation_prepared {
   generation_id generation;
@@ -57,12 +58,18 @@ struct actor_failed {
   std::string text;
   bool healed_locally{false}; // the local supervisor restarted it and no state was lost
   std::int64_t fault_ns{0};   // when an injected fault struck, 0: unknown
+  errc code{errc::actor_failed};
 };
-// The first step applied in a generation, at a time on the host's monotonic clock.
+// The sum of a step was not finite: nobody has applied it, and the run has ended.
+struct step_refused {
+  generation_id generation;
+  step_id step;     // that was being computed
+  bool ours{false}; // this rank's contribution was not finite
+};
+// The first step applied in a generation.
 struct first_step {
   generation_id generation;
   step_id step;
-  time_point at;
 };
 struct step_report {
   generation_id generation;
@@ -133,6 +140,7 @@ struct stop_worker {
 };
 struct director_heartbeat {
   generation_id generation;
+  std::string fired_faults; // as in prepare_generation; empty without a plan
 };
 
 // --- worker -> worker -----------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ struct state_refused {
 using control = std::variant<worker_ready, heartbeat, generation_prepared, prepare_failed, generation_stopped,
                              actor_failed, first_step, step_report, checkpoint_report, worker_finished,
                              prepare_generation, start_generation, end_generation, stop_worker,
-                             director_heartbeat, state_request, state_offer, state_refused>;
+                             director_heartbeat, state_request, state_offer, state_refused, step_refused>;
 
 [[nodiscard]] std::string_view name_of(const control& message);
 [[nodiscard]] std::vector<std::byte> encode(const control& message);

@@ -38,7 +38,7 @@ public:
     seen.on_shard(pid, {samples, data.features(), inputs, labels, first});
     seen.on_arrival(pid);
     const collective_shape shape{generation_id{generation}, 1, 1, 1};
-    seen.on_sum(++sums, shape, std::span{&pid, 1});
+    seen.on_sum(++sums, shape, std::span{&pid, 1}, std::span{&value, 1});
     box->step_applied = applied ? step + 1 : step;
     if (applied) seen.on_taken(sums, pid);
   }
@@ -58,6 +58,7 @@ public:
   std::int64_t pid{100};
   std::shared_ptr<black_box> box{std::make_shared<black_box>()};
   std::uint64_t sums{0};
+  float value{1}; // of every sum
 };
 
 TEST_CASE("history: a whole job is right, with a rollback too", "[history]") {

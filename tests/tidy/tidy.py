@@ -28,6 +28,7 @@ MAY_INCLUDE = {
     "runtime/train": LOWER + ["runtime/data"],
     "runtime/checkpoint": LOWER,
     "runtime/telemetry": LOWER,
+    "runtime/faults": FOUNDATION + ["runtime/seams", "runtime/policy"],
     "runtime/host": MIDDLE,
     "runtime/sim": MIDDLE,
     "transports/loopback": MIDDLE,
@@ -36,8 +37,8 @@ MAY_INCLUDE = {
     "transports/shm": MIDDLE,
     "transports/ucx": MIDDLE,
     "transports/nccl": MIDDLE,
-    "actors/*": MIDDLE + ACTORS_SHARED,  # never a transport, never each other's headers
-    "actors/graph": MIDDLE + ["actors/"],  # the one room that sees every stage
+    "actors/*": MIDDLE + ["runtime/faults"] + ACTORS_SHARED,  # never a transport, never each other's headers
+    "actors/graph": MIDDLE + ["runtime/faults", "actors/"],  # the one room that sees every stage
     "cli/options": FOUNDATION + ["runtime/policy"],
 }
 # A `main` puts everything together.

@@ -77,7 +77,9 @@ std::span<float> shm_communicator::contribution(std::size_t index) {
 }
 
 void shm_communicator::all_reduce(all_reduce_done done) {
-  done(sum());
+  const auto result = sum();
+  if (!result) return done(result.failure());
+  done(reduction{*result, ++sums_});
 }
 
 expected<std::span<const float>> shm_communicator::sum() {

@@ -65,6 +65,7 @@ private:
   std::vector<const float*> inputs_[2]; // by exchange set; large shapes use the first
   std::vector<float> private_sum_;      // small shapes only
   std::uint32_t set_{0};
+  std::uint64_t sums_{0}; // complete ones; every member meets equally often for each
 };
 
 } // namespace troupe

@@ -20,16 +20,18 @@ inline void check_all_passed(const std::vector<int>& results, std::uint32_t worl
   REQUIRE(results == std::vector<int>(world, worlds::passed));
 }
 
-// CO-1: `steps` sums of changing values, each equal to the reference to the bit, on every rank.
+// CO-1, CO-4: `steps` sums of changing values, each equal to the reference to the bit and numbered in order,
+// on every rank.
 inline void sums_are_canonical(worlds::world& world, const collective_shape& shape, std::size_t steps) {
   CAPTURE(world.name(), shape.world, shape.shards, shape.elements);
   const reference::steps known{std::min<std::size_t>(steps, 8), shape};
   const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
     for (std::size_t step = 0; step < steps; ++step) {
       reference::contribute(member, shape, rank, known.shards[step % known.count()]);
-      const auto sum = worlds::reduce(member);
-      TROUPE_HOLDS(sum);
-      TROUPE_HOLDS(reference::same_bits(*sum, known.sums[step % known.count()]));
+      const auto made = worlds::reduce(member);
+      TROUPE_HOLDS(made);
+      TROUPE_HOLDS(reference::same_bits(made->sum, known.sums[step % known.count()]));
+      TROUPE_HOLDS(made->number == step + 1); // CO-4
     }
     return worlds::passed;
   });
@@ -106,7 +108,7 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
     bool right = true;
     auto sum = worlds::reduce(member);
     for (; sum; sum = worlds::reduce(member), ++sums)
-      right = right && reference::same_bits(*sum, known.sums[0]);
+      right = right && reference::same_bits(sum->sum, known.sums[0]);
     if (watcher.joinable()) watcher.join();
     TROUPE_HOLDS(struck);
     TROUPE_HOLDS(right);

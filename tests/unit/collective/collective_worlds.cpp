@@ -186,9 +186,9 @@ bool eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-expected<std::span<const float>> reduce(communicator& member) {
-  std::optional<expected<std::span<const float>>> answer;
-  member.all_reduce([&answer](expected<std::span<const float>> sum) { answer.emplace(std::move(sum)); });
+expected<reduction> reduce(communicator& member) {
+  std::optional<expected<reduction>> answer;
+  member.all_reduce([&answer](expected<reduction> done) { answer.emplace(std::move(done)); });
   invariant(answer.has_value(), "test: a blocking all-reduce answers before it returns");
   return *answer;
 }

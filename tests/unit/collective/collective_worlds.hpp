@@ -38,6 +38,6 @@ public:
 // Yields until `condition` holds; false after a generous deadline.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);
 // Runs one all-reduce that completes on this thread.
-[[nodiscard]] expected<std::span<const float>> reduce(communicator& member);
+[[nodiscard]] expected<reduction> reduce(communicator& member);
 
 } // namespace troupe::worlds

@@ -31,7 +31,7 @@ struct three_ranks {
   loopback_collective ranks{hall, &device};
   std::string descriptor{ranks.prepare(shape).value()};
   std::vector<std::unique_ptr<communicator>> members;
-  std::vector<std::optional<expected<std::span<const float>>>> answers{3};
+  std::vector<std::optional<expected<reduction>>> answers{3};
 
   three_ranks() {
     for (std::uint32_t rank = 0; rank < 3; ++rank)
@@ -39,14 +39,14 @@ struct three_ranks {
   }
   void enter(std::uint32_t rank, std::uint64_t step) {
     reference::contribute(*members[rank], shape, rank, reference::shards_at(step, 8, 100));
-    members[rank]->all_reduce([this, rank](expected<std::span<const float>> sum) {
+    members[rank]->all_reduce([this, rank](expected<reduction> done) {
       REQUIRE_FALSE(answers[rank].has_value()); // LC-2
-      answers[rank].emplace(std::move(sum));
+      answers[rank].emplace(std::move(done));
     });
   }
 };
 
-TEST_CASE("loopback collective: one thread drives all ranks through an executor (CO-1, LC-2)") {
+TEST_CASE("loopback collective: one thread drives all ranks through an executor (CO-1, CO-4, LC-2)") {
   three_ranks world;
   for (std::uint64_t step = 0; step < 5; ++step) {
     for (const std::uint32_t rank : {2U, 0U, 1U}) {
@@ -59,7 +59,8 @@ TEST_CASE("loopback collective: one thread drives all ranks through an executor 
     for (auto& answer : world.answers) {
       REQUIRE(answer.has_value());
       REQUIRE(*answer);
-      CHECK(reference::same_bits(**answer, reference_sum));
+      CHECK(reference::same_bits((*answer)->sum, reference_sum));
+      CHECK((*answer)->number == step + 1); // CO-4
       answer.reset();
     }
   }

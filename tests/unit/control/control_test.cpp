@@ -39,8 +39,8 @@ TEST_CASE("control: every kind of message keeps its kind") {
       generation_prepared{generation_id{1}, step_id{4}, state_source::keep},
       prepare_failed{generation_id{1}, {errc::corrupt, "digest"}},
       generation_stopped{generation_id{1}, step_id{4}, true},
-      actor_failed{generation_id{1}, "worker", 4, "boom", false, 12},
-      first_step{generation_id{1}, step_id{5}, time_from_ns(99)},
+      actor_failed{generation_id{1}, "worker", 4, "boom", false, 12, errc::out_of_memory},
+      first_step{generation_id{1}, step_id{5}},
       step_report{generation_id{1}, step_id{5}, 5, 0.5, duration{7}, 2.3, false},
       checkpoint_report{generation_id{1}, checkpoint_outcome::written, step_id{5}, 10},
       worker_finished{generation_id{1}, step_id{9}, "aa", "bb"},
@@ -48,10 +48,11 @@ TEST_CASE("control: every kind of message keeps its kind") {
       start_generation{generation_id{2}},
       end_generation{generation_id{2}, "killed"},
       stop_worker{"done"},
-      director_heartbeat{generation_id{2}},
+      director_heartbeat{generation_id{2}, "0/1/1"},
       state_request{generation_id{2}, step_id{5}},
       state_offer{generation_id{2}, step_id{5}, 1024, "cc"},
-      state_refused{generation_id{2}, "no"}};
+      state_refused{generation_id{2}, "no"},
+      step_refused{generation_id{2}, step_id{6}, true}};
   REQUIRE(all.size() == std::variant_size_v<control>);
   for (const auto& message : all) {
     const auto back = decode(encode(message));
@@ -65,6 +66,19 @@ TEST_CASE("control: a failure's code and text survive the way") {
   REQUIRE(back);
   CHECK(std::get<prepare_failed>(*back).cause.code == errc::storage_full);
   CHECK(std::get<prepare_failed>(*back).cause.text == "disk");
+}
+
+TEST_CASE("control: who arrived where, why an actor failed and whose sum was refused survive the way") {
+  const auto beat = decode(encode(heartbeat{.generation = generation_id{1}, .arrivals = 77}));
+  REQUIRE(beat);
+  CHECK(std::get<heartbeat>(*beat).arrivals == 77);
+  const auto failed = decode(encode(actor_failed{.actor = "worker", .code = errc::out_of_memory}));
+  REQUIRE(failed);
+  CHECK(std::get<actor_failed>(*failed).code == errc::out_of_memory);
+  const auto refused = decode(encode(step_refused{generation_id{2}, step_id{6}, true}));
+  REQUIRE(refused);
+  CHECK(std::get<step_refused>(*refused).step == step_id{6});
+  CHECK(std::get<step_refused>(*refused).ours);
 }
 
 TEST_CASE("control: histograms survive the way") {

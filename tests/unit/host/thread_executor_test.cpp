@@ -1,6 +1,7 @@
 #include "runtime/host/thread_executor.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <latch>
 #include <memory>
 #include <vector>
@@ -65,6 +66,35 @@ TEST_CASE("thread executor: finish runs everything posted before it and drops wh
   worker.post([held] {});
   CHECK(held.use_count() == 1);
   worker.finish();
+}
+
+TEST_CASE("thread executor: a stretched task is followed by a rest as long as it should have taken (TE-5)") {
+  thread_executor worker{"troupe-test"};
+  using clock = std::chrono::steady_clock;
+  clock::time_point began, ended, next;
+  std::latch done{1};
+  worker.post([&] {
+    began = clock::now();
+    while (clock::now() - began < std::chrono::milliseconds{2}) {
+    }
+    ended = clock::now();
+    worker.stretch(5);
+  });
+  worker.post([&] {
+    next = clock::now();
+    done.count_down();
+  });
+  done.wait();
+  CHECK(next - ended >= 4 * (ended - began));
+}
+
+TEST_CASE("thread executor: ending it cuts a rest short, and loses no task (TE-4, TE-5)") {
+  thread_executor worker{"troupe-test"};
+  bool ran = false;
+  worker.post([&] { worker.stretch(1e12); });
+  worker.post([&] { ran = true; });
+  worker.finish(); // else it would take years
+  CHECK(ran);
 }
 
 TEST_CASE("thread executor: posting does not allocate in the steady state") {

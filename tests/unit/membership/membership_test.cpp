@@ -277,5 +277,22 @@ TEST_CASE("membership: under random failures the invariants hold and a healthy c
   }
 }
 
+TEST_CASE("membership: a refused step costs nobody its state: all keep it in the next generation (MS-3)") {
+  running_job job{3};
+  const auto out = job.brain.on_step_refused("not finite", job.t);
+  const auto* ended = find<action::end_generation>(out);
+  REQUIRE(ended != nullptr);
+  CHECK(ended->members.size() == 3);
+  CHECK(ended->cause == "not finite");
+  CHECK(job.brain.on_step_refused("not finite", job.t).empty()); // it is over already
+  for (std::uint64_t who = 0; who < 3; ++who)
+    job.last = job.stopped(who, 7);
+  const auto* next = find<action::prepare_generation>(job.last);
+  REQUIRE(next != nullptr);
+  CHECK(next->plan.step == step_id{7});
+  for (const auto& member : next->plan.members)
+    CHECK(member.source == member_source::keep);
+}
+
 } // namespace
 } // namespace troupe

@@ -157,7 +157,7 @@ TEST_CASE("program options: a bad value is one line with option, value and what 
   CHECK(refused("--fault kil:worker=1@step=4")
             .starts_with(
                 "train: --fault kil:worker=1@step=4: unknown kind 'kil' (did you mean kill?); accepted:"));
-  CHECK(refused("--fault cut:worker=1@step=4").find("not supported yet on real processes") !=
+  CHECK(refused("--fault clock-step:worker=1@step=4").find("no for=; accepted: for=DURATION") !=
         std::string::npos);
   CHECK(refused("--hidden 3") == "train: --hidden 3: bad width; accepted: 256");
 }

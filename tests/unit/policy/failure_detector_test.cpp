@@ -196,6 +196,35 @@ TEST_CASE("failure detector: a rank that misses the next step's collective is na
   CHECK(out[0].rank == rank_id{1});
 }
 
+TEST_CASE("failure detector: who stands before the collective that its peers wait in is named (FD-6)") {
+  bench b{3};
+  b.train(10, 200ms);
+  for (auto& state : b.states) {
+    state.doing = activity::in_collective;
+    state.arrivals = 21;
+  }
+  b.states[1].arrivals = 20;
+  const auto out = b.run(1min);
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].what == kind::hung);
+  CHECK(out[0].rank == rank_id{1});
+  CHECK(out[0].text.starts_with("rank 1: has not entered the collective that its peers wait in, for "));
+}
+
+TEST_CASE("failure detector: those whom a hung rank kept waiting are not hung once it is gone (FD-9)") {
+  bench b{3};
+  b.train(10, 200ms);
+  for (const std::size_t r : {0U, 2U})
+    b.states[r].doing = activity::in_collective;
+  REQUIRE(b.run(1min).size() == 1);
+  b.detector.forget(id(1));
+  b.detector.generation_ended();
+  b.silent[1] = true;
+  CHECK(b.run(1min).empty());
+  b.detector.generation_started(b.now);
+  CHECK_FALSE(b.run(1min).empty());
+}
+
 TEST_CASE("failure detector: everybody inside one collective is a hang of the collective (FD-6)") {
   bench b{3};
   b.train(10, 200ms);

@@ -176,5 +176,18 @@ TEST_CASE("fault plan: what has struck survives its text form, and damaged text 
     CHECK_FALSE(fired_faults::decode(bad));
 }
 
+TEST_CASE("fault plan: what two have seen strike is, of each fault and rank, the higher count (FP-1)") {
+  fired_faults mine, told;
+  mine.mark(0, rank_id{1});
+  mine.mark(0, rank_id{1});
+  told.mark(0, rank_id{1});
+  told.mark(3, rank_id{0});
+  mine.merge(told);
+  CHECK(mine.on(0, rank_id{1}) == 2);
+  CHECK(mine.on(3, rank_id{0}) == 1);
+  mine.merge(told);
+  CHECK(mine.encode() == "0/1/2 3/0/1");
+}
+
 } // namespace
 } // namespace troupe

@@ -51,7 +51,8 @@ TEST_CASE("fault: text parses back to the same fault (FT-1)") {
         "slow:worker=0@step=10,for=20s,factor=4.25", "throw:prefetcher=any@step=30,times=always",
         "bit-flip:checkpoint=newest@step=80", "bit-flip:checkpoint=200@after=90s", "director-kill@step=50",
         "kill:worker=any@every=1500ms", "kill:worker=any@every=2min,times=3", "exit:worker=1@step=2,code=7",
-        "cut:worker=1@after=1001ns,for=1us", "disk-full@step=9"}) {
+        "cut:worker=1@after=1001ns,for=1us", "cut:worker=0@step=2,way=in", "disk-full@step=9",
+        "clock-step:worker=any@step=2,for=1h", "torn-write@step=4"}) {
     const auto parsed = parse_fault(spec);
     INFO(spec << (parsed ? "" : parsed.failure().text));
     REQUIRE(parsed);
@@ -65,7 +66,8 @@ TEST_CASE("fault: text parses back to the same fault (FT-1)") {
 TEST_CASE("fault: every kind of the design is a known name") {
   CHECK(fault_names().size() == 19);
   for (const auto name : fault_names()) {
-    const auto parsed = parse_fault(std::string{name} + "@step=3");
+    const auto size = name == "clock-step" ? ",for=1s" : "";
+    const auto parsed = parse_fault(std::string{name} + "@step=3" + size);
     REQUIRE(parsed);
     CHECK(to_string(parsed->kind) == name);
   }
@@ -78,12 +80,28 @@ TEST_CASE("fault: an unknown kind is answered with the nearest name and all know
   CHECK(refusal("explode@step=1").starts_with("unknown kind 'explode'; accepted: kill"));
 }
 
-TEST_CASE("fault: a kind that real processes cannot suffer yet is refused in one line") {
-  const auto refused = check_injectable(parse_fault("cut:worker=1@step=3").value());
-  REQUIRE_FALSE(refused);
-  CHECK(refused.failure().text == "cut is known, but not supported yet on real processes; supported: kill, "
-                                  "segv, exit, throw, stop, bit-flip, director-kill");
-  CHECK(check_injectable(parse_fault("kill@step=3").value()));
+TEST_CASE("fault: what a kind does to its process, its seams and its job is known") {
+  CHECK(ends_process(fault_kind::kill));
+  CHECK_FALSE(ends_process(fault_kind::oom));
+  CHECK(is_borne(fault_kind::slow));
+  CHECK_FALSE(is_borne(fault_kind::hang_in_collective));
+  CHECK(strikes_seam(fault_kind::nan));
+  CHECK_FALSE(strikes_seam(fault_kind::stop));
+  for (std::size_t i = 0; i < fault_names().size(); ++i) {
+    const auto kind = static_cast<fault_kind>(i);
+    CHECK_FALSE((ends_process(kind) && is_borne(kind)));
+  }
+}
+
+TEST_CASE("fault: a clock's jump has a size, a torn write no step, a cut a way (FT-2)") {
+  CHECK(refusal("clock-step@step=3") ==
+        "clock-step: no for=; accepted: for=DURATION, how far the clock jumps");
+  CHECK(refusal("torn-write:checkpoint=40@step=3") ==
+        "torn-write: target 'checkpoint=40'; accepted: checkpoint=newest");
+  CHECK(refusal("cut@step=3,way=up") == "way 'up'; accepted: both, in, out");
+  CHECK(refusal("clog@step=3,way=in") == "clog: key 'way=in'; accepted: for, factor, times");
+  CHECK(to_text(parse_fault("cut:worker=1@step=3,way=out,for=2s").value()) ==
+        "cut:worker=1@step=3,for=2s,way=out");
 }
 
 TEST_CASE("fault: a wrong target, moment or key is named with what is accepted (FT-2)") {

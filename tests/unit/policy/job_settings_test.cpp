@@ -99,8 +99,8 @@ TEST_CASE("job settings: a fault that can never strike is refused") {
   CHECK(with("kill:worker=1@step=601") ==
         "--fault kill:worker=1@step=601: the job ends at step 600; accepted: step=1 to step=600");
   CHECK(with("bit-flip@step=3").find("--checkpoint-dir") != std::string::npos);
-  CHECK(with("cut:worker=1@step=3").find("not supported yet on real processes; supported: kill") !=
-        std::string::npos);
+  CHECK(with("disk-full@step=3").find("--checkpoint-dir") != std::string::npos);
+  CHECK(with("cut:worker=1@step=3") == "accepted");
 }
 
 job_settings unusual() {

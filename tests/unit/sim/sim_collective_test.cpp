@@ -38,6 +38,7 @@ struct ranks {
       members.push_back(std::move(*made));
     }
     answers.resize(world_size);
+    numbers.resize(world_size);
     settle();
   }
   void settle() {
@@ -61,11 +62,10 @@ struct ranks {
     return right;
   }
   void reduce(std::uint32_t rank) {
-    members[rank]->all_reduce([this, rank](expected<std::span<const float>> result) {
-      if (result)
-        answers[rank].emplace(std::vector<float>{result->begin(), result->end()});
-      else
-        answers[rank].emplace(result.failure());
+    members[rank]->all_reduce([this, rank](expected<reduction> result) {
+      if (!result) return void(answers[rank].emplace(result.failure()));
+      answers[rank].emplace(std::vector<float>{result->sum.begin(), result->sum.end()});
+      numbers[rank] = result->number;
     });
   }
 
@@ -79,12 +79,13 @@ struct ranks {
   std::vector<std::unique_ptr<collective>> seams;
   std::vector<std::unique_ptr<communicator>> members;
   std::vector<std::optional<expected<std::vector<float>>>> answers;
+  std::vector<std::uint64_t> numbers; // of the last sum
 };
 
-TEST_CASE("sim collective: every rank gets the canonical sum, step after step (CO-1)") {
+TEST_CASE("sim collective: every rank gets the canonical sum, step after step (CO-1, CO-4)") {
   for (std::uint32_t size = 1; size <= 4; ++size) {
     ranks all{size, size};
-    for (int step = 0; step < 3; ++step) {
+    for (std::uint64_t step = 0; step < 3; ++step) {
       const auto right = all.contribute_all();
       for (std::uint32_t r = 0; r < size; ++r)
         all.reduce((r + 1) % size);
@@ -93,6 +94,7 @@ TEST_CASE("sim collective: every rank gets the canonical sum, step after step (C
         REQUIRE(all.answers[r]);
         REQUIRE(*all.answers[r]);
         CHECK(**all.answers[r] == right);
+        CHECK(all.numbers[r] == step + 1);
         all.answers[r].reset();
       }
     }

@@ -74,7 +74,10 @@ public:
     for (auto& waiting : arrived_)
       if (waiting) std::exchange(waiting, {})(error{errc::aborted, "test"});
   }
+  void begin_generation() { numbered_ = 0; } // its sums are counted from 1 (CO-4)
+  void skip_receipt() { ++numbered_; }       // as if a sum had been made without these ranks
   std::uint64_t completed{0};
+  std::function<void()> before_sum;
   std::function<void(std::span<float>)> corrupt; // changes a sum before it is handed out
 
 private:
@@ -99,11 +102,13 @@ private:
     arrived_[rank] = std::move(done);
     if (!std::ranges::all_of(arrived_, [](const auto& waiting) { return static_cast<bool>(waiting); }))
       return;
+    if (before_sum) before_sum();
     sum_.evaluate(pointers_, 0, elements_, result_.data());
     ++completed;
+    ++numbered_;
     if (corrupt) corrupt(result_);
     for (auto& waiting : arrived_)
-      std::exchange(waiting, {})(std::span<const float>{result_});
+      std::exchange(waiting, {})(reduction{result_, numbered_});
   }
 
   canonical_sum sum_;
@@ -114,6 +119,7 @@ private:
   std::vector<float> result_;
   std::vector<all_reduce_done> arrived_;
   std::vector<std::unique_ptr<member>> ranks_;
+  std::uint64_t numbered_{0};
   bool aborted_{false};
 };
 
@@ -235,6 +241,10 @@ public:
     return true;
   }
   void on_snapshot(step_id, duration stall) override { last_stall = stall; }
+  void on_refused(step_id step, bool ours) override {
+    refused = step;
+    refused_ours = ours;
+  }
   void on_ended(step_id step, run_end how) noexcept override {
     ++answers;
     ended = how;
@@ -263,6 +273,8 @@ public:
   std::optional<run_end> ended;
   std::optional<error> failure;
   step_id ended_at;
+  step_id refused;
+  bool refused_ours{false};
 
 private:
   static std::vector<observation> reserved() {
@@ -285,6 +297,7 @@ struct worker {
   void begin(test_collective& all, std::uint32_t rank, std::uint32_t world, std::uint64_t first,
              std::uint64_t last, generation_id generation = generation_id{1}) {
     const auto& settings = engine.settings();
+    all.begin_generation();
     stream = std::make_unique<test_stream>(settings, tiny_model::features, generation, rank, world,
                                            first * settings.accumulate);
     engine.begin({.generation = generation,

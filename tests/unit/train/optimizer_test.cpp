@@ -1,4 +1,6 @@
 #include <cmath>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch_approx.hpp>
@@ -140,6 +142,21 @@ TEST_CASE("flat math: cosine and powers agree with the C library") {
   }
   CHECK(power(0.999, 1000) == Approx(std::pow(0.999, 1000)).epsilon(1e-13));
   CHECK(power(0.5, 0) == 1.0);
+}
+
+TEST_CASE("flat math: one value that is not finite is found, wherever it is") {
+  std::vector<float> values(8192, -3.0e38F);
+  CHECK(all_finite(values));
+  CHECK(all_finite({}));
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    for (const std::size_t at : {0U, 15U, 16U, 4097U, 8191U}) {
+      const float before = std::exchange(values[at], bad);
+      CHECK_FALSE(all_finite(values));
+      values[at] = before;
+    }
+  }
+  CHECK(all_finite(values));
 }
 
 } // namespace

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <new>
 #include <string>
 
 #include <catch2/catch_approx.hpp>
@@ -281,6 +282,65 @@ TEST_CASE("step engine: clipping scales the mean gradient down to the norm, and 
     moved += std::pow(double{clipped.store.parameters()[i]} - double{before[i]}, 2);
   CHECK(clipped.observer.steps[0].gradient_norm > 0.01);
   CHECK(std::sqrt(moved) == Catch::Approx(0.1 * 0.01).epsilon(1e-3));
+}
+
+TEST_CASE("step engine: the receipt of another sum than the step's own is refused, by rank and step (SE-9)") {
+  worker one{small(), sgd{}};
+  test_collective all{4, 1, one.engine.contribution_size()};
+  one.begin(all, 0, 1, 0, 10);
+  one.observer.on_applied = [&](const observation& what) {
+    if (what.step == step_id{3}) all.skip_receipt();
+  };
+  drain(one);
+  REQUIRE(one.observer.failure);
+  CHECK(one.observer.failure->code == errc::internal);
+  CHECK(one.observer.failure->text ==
+        "SE-9: rank 0 was not in the sum of step 4: it holds the receipt of sum 5, not of sum 4");
+  CHECK(one.observer.ended_at == step_id{3});
+}
+
+TEST_CASE("step engine: a sum that is not finite is applied by nobody, and the one to blame knows (SE-10)") {
+  std::vector<std::unique_ptr<worker>> pair;
+  for (int i = 0; i < 2; ++i)
+    pair.push_back(std::make_unique<worker>(small(), sgd{}));
+  test_collective all{4, 2, pair[0]->engine.contribution_size()};
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    pair[rank]->begin(all, rank, 2, 0, 10);
+  bool struck = false;
+  all.before_sum = [&] {
+    if (all.completed != 4 || std::exchange(struck, true)) return;
+    all.rank(1).contribution(0)[2] = std::numeric_limits<float>::infinity();
+  };
+  drain(pair);
+  for (const auto& one : pair) {
+    CHECK(one->observer.ended == run_end::refused);
+    CHECK(one->observer.ended_at == step_id{4});
+    CHECK(one->observer.refused == step_id{5});
+  }
+  CHECK_FALSE(pair[0]->observer.refused_ours);
+  CHECK(pair[1]->observer.refused_ours);
+
+  test_collective next{4, 2, pair[0]->engine.contribution_size()}; // computed again: as if nothing had been
+  for (std::uint32_t rank = 0; rank < 2; ++rank)
+    pair[rank]->begin(next, rank, 2, 4, 10, generation_id{2});
+  drain(pair);
+  worker undisturbed{small(), sgd{}};
+  test_collective quiet{4, 1, undisturbed.engine.contribution_size()};
+  undisturbed.begin(quiet, 0, 1, 0, 10);
+  drain(undisturbed);
+  CHECK(pair[1]->engine.state_digest() == undisturbed.engine.state_digest());
+}
+
+TEST_CASE("step engine: a failed allocation is told as one") {
+  worker one{small(), sgd{}};
+  test_collective all{4, 1, one.engine.contribution_size()};
+  one.observer.on_before = [](step_id computing) {
+    if (computing == step_id{3}) throw std::bad_alloc{};
+  };
+  one.begin(all, 0, 1, 0, 10);
+  drain(one);
+  REQUIRE(one.observer.failure);
+  CHECK(one.observer.failure->code == errc::out_of_memory);
 }
 
 TEST_CASE("step engine: accumulating k global batches is one step on the mean over all of them") {

@@ -130,9 +130,9 @@ private:
   [[nodiscard]] float* slot(std::uint32_t number) {
     return memory_.as<float>().data() + number * stride_of(shape_);
   }
-  [[nodiscard]] std::span<const float> result() {
+  [[nodiscard]] reduction result() {
     // Alone, a rank owns the root: its contribution is the sum.
-    return {shape_.world == 1 ? slot(0) : slot(plan_.slots()), shape_.elements};
+    return {{shape_.world == 1 ? slot(0) : slot(plan_.slots()), shape_.elements}, rounds_};
   }
   [[nodiscard]] error ended() const {
     return {errc::aborted, "generation " + to_string(shape_.generation) + " was ended"};
