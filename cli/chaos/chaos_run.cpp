@@ -94,6 +94,7 @@ public:
     for (std::uint32_t looks = 0; !over_; ++looks) {
       (void)stage_.loop.run_until([this] { return over_; }, look_interval);
       if (looks % looks_per_sample == 0) watch_.sample();
+      note_first_event();
       strike_what_is_due();
       continue_what_is_due();
       end_what_must_end();
@@ -162,6 +163,14 @@ private:
       if (one.kills_director() && (one.inside ? one.at <= ran : bool{result_.struck[i]})) return true;
     }
     return false;
+  }
+
+  // A successor waits for the processes of the one before: its job begins long after it was started.
+  void note_first_event() {
+    auto& last = result_.attempts.back();
+    std::error_code absent;
+    if (last.told || fs::file_size(events_file(result_.attempts.size() - 1), absent) == 0 || absent) return;
+    last.told = elapsed();
   }
 
   void strike_what_is_due() {

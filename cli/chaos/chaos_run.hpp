@@ -36,6 +36,7 @@ struct run_request {
 // One director, from start to end. Times are since the run's start.
 struct attempt {
   duration started{};
+  std::optional<duration> told{}; // its first event: where the clock of its events begins
   duration ended{};
   process_exit end;
   std::vector<nlohmann::json> events;

@@ -25,7 +25,7 @@ double last_moment(const attempt& one) {
 
 // Seconds on the clock of an attempt's events.
 double moment_in(const strike& what, const attempt& one) {
-  return to_s(what.inside ? what.at : what.at - one.started);
+  return to_s(what.inside ? what.at : what.at - one.told.value_or(one.started));
 }
 
 class attribution {
@@ -105,8 +105,8 @@ void note_director_death(const run_result& run, std::vector<strike_outcome>& out
     outcomes[i].seen = true;
     for (const auto& event : run.attempts[1].events) {
       if (word(event, "event") != "first_step_applied" || outcomes[i].recovered_ms) continue;
-      const auto pause = to_ms(run.attempts[1].started - run.attempts[0].ended);
-      outcomes[i].recovered_ms = pause + number(event, "t").value_or(0) * 1e3;
+      const auto pause = run.attempts[1].told.value_or(run.attempts[1].started) - run.attempts[0].ended;
+      outcomes[i].recovered_ms = to_ms(pause) + number(event, "t").value_or(0) * 1e3;
     }
   }
 }

@@ -32,8 +32,8 @@ std::string tell(const nlohmann::json& event) {
 }
 
 void add_attempt(std::vector<line>& lines, const attempt& one) {
-  const double began = to_s(one.started);
-  lines.push_back({began, "the program was started"});
+  const double began = to_s(one.told.value_or(one.started));
+  lines.push_back({to_s(one.started), "the program was started"});
   for (const auto& event : one.events) {
     if (std::ranges::find(left_out, word(event, "event")) != left_out.end()) continue;
     lines.push_back({began + number(event, "t").value_or(0), tell(event)});

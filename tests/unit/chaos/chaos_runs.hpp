@@ -17,6 +17,7 @@ inline run_result calm_result() {
   run_result run;
   run.attempts.push_back(
       {0s,
+       0s,
        10s,
        {},
        {{{"t", 0.0}, {"event", "job_started"}, {"workers", 3}}, {{"t", 9.0}, {"event", "job_finished"}}}});

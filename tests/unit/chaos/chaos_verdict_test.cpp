@@ -91,6 +91,7 @@ TEST_CASE("chaos verdict: a director's death is healed by its successor's first 
   run.attempts[0].ended = 4s;
   run.attempts[0].end = {1, true, SIGKILL};
   run.attempts.push_back({5s,
+                          6s,
                           15s,
                           {},
                           {{{"t", 0.0}, {"event", "job_started"}, {"workers", 3}},
@@ -98,7 +99,7 @@ TEST_CASE("chaos verdict: a director's death is healed by its successor's first 
                            {{"t", 3.0}, {"event", "first_step_applied"}}}});
   const auto verdict = judge(1, std::move(run), calm());
   CHECK(verdict.right());
-  CHECK(verdict.outcomes[0].recovered_ms == 3000);
+  CHECK(verdict.outcomes[0].recovered_ms == 4000);
   CHECK_FALSE(verdict.goodput);
 }
 
