@@ -48,9 +48,15 @@ std::int64_t pid_of_rank(const std::vector<nlohmann::json>& events, std::uint32_
   return pid;
 }
 
-void keep_most(process_usage& most, const process_usage& usage) {
-  most.descriptors = std::max(most.descriptors, usage.descriptors);
-  most.resident_bytes = std::max(most.resident_bytes, usage.resident_bytes);
+// The most of each role.
+role_usage by_role(const std::map<std::int64_t, process_usage>& usages,
+                   const std::vector<std::int64_t>& directors) {
+  role_usage roles;
+  for (const auto& [pid, usage] : usages) {
+    const bool director = std::ranges::find(directors, pid) != directors.end();
+    keep_most(director ? roles.director : roles.worker, usage);
+  }
+  return roles;
 }
 
 } // namespace
@@ -231,10 +237,8 @@ private:
     add(machine_leftovers(before_, [this](std::int64_t pid) { return watch_.seen(pid); }));
     add(files_in(request_.folder / "tmp", "temporary file"));
     if (stage_.interrupted == 0 && result_.hung.empty()) add(unfinished_in(request_.folder / "checkpoints"));
-    for (const auto& [pid, usage] : watch_.at_rest()) {
-      const bool director = std::ranges::find(directors_, pid) != directors_.end();
-      keep_most(director ? result_.usage.director : result_.usage.worker, usage);
-    }
+    result_.at_end = by_role(watch_.at_end(), directors_);
+    result_.at_most = by_role(watch_.at_most(), directors_);
   }
 
   void read_what_it_said() {

@@ -42,7 +42,7 @@ struct attempt {
   std::vector<nlohmann::json> events;
 };
 
-struct role_usage { // the most that a process of the role held at rest
+struct role_usage { // the most that a process of the role held
   process_usage director;
   process_usage worker;
 };
@@ -53,7 +53,8 @@ struct run_result {
   std::vector<attempt> attempts;
   std::vector<bool> struck; // from outside, by position in the plan
   nlohmann::json summary;   // null: none
-  role_usage usage;
+  role_usage at_end;
+  role_usage at_most;
   std::vector<std::string> leaks;
   std::vector<std::string> hung; // processes at the time limit; empty: it ended by itself
   std::string last_line;         // that the program said

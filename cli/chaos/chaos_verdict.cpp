@@ -9,8 +9,7 @@
 namespace troupe::chaos {
 namespace {
 
-// More than the fault-free run's most, by this much, is a leak. A recovery reconnects a handful of paths, and
-// a survivor that sends its state holds it twice for a while.
+// More at the end than the fault-free run's most, by this much, is a leak.
 constexpr std::uint64_t descriptors_more = 16;
 constexpr std::uint64_t resident_more = std::uint64_t{64} << 20;
 constexpr double attribution_slack_s = 0.05; // two clocks: the job's, and ours
@@ -142,10 +141,10 @@ void compare_usage(std::vector<std::string>& leaks, const std::string& role, con
                    const process_usage& calm) {
   if (here.descriptors > calm.descriptors + descriptors_more)
     leaks.push_back("descriptors of a " + role + ": " + std::to_string(here.descriptors) + " at its end, " +
-                    std::to_string(calm.descriptors) + " in the fault-free run");
+                    std::to_string(calm.descriptors) + " at most in the fault-free run");
   if (here.resident_bytes > calm.resident_bytes + calm.resident_bytes / 2 + resident_more)
     leaks.push_back("memory of a " + role + ": " + format_size(here.resident_bytes) + " at its end, " +
-                    format_size(calm.resident_bytes) + " in the fault-free run");
+                    format_size(calm.resident_bytes) + " at most in the fault-free run");
 }
 
 } // namespace
@@ -164,7 +163,7 @@ expected<reference> reference_of(const run_result& run) {
                  .steps = number(run.summary, "steps_committed").value_or(0),
                  .wall = run.wall,
                  .goodput = number(run.summary, "goodput").value_or(0),
-                 .usage = run.usage};
+                 .usage = run.at_most};
   if (calm.state_digest.empty()) return refuse("its summary has no state_digest");
   for (const auto& event : only.events) {
     if (word(event, "event") == "job_started")
@@ -203,8 +202,8 @@ run_verdict judge(std::uint32_t run, run_result result, const reference& calm) {
     verdict.findings.push_back(verdict.exit + ": " + what.last_line);
   else
     compare_results(verdict, calm);
-  compare_usage(verdict.leaks, "worker", what.usage.worker, calm.usage.worker);
-  compare_usage(verdict.leaks, "director", what.usage.director, calm.usage.director);
+  compare_usage(verdict.leaks, "worker", what.at_end.worker, calm.usage.worker);
+  compare_usage(verdict.leaks, "director", what.at_end.director, calm.usage.director);
   return verdict;
 }
 

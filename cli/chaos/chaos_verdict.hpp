@@ -24,7 +24,7 @@ struct reference {
   duration length{}; // of training: where strikes make sense
   duration wall{};
   double goodput{0};
-  role_usage usage;
+  role_usage usage; // at most
 };
 // errc::bad_argument: it says what the program did not do.
 [[nodiscard]] expected<reference> reference_of(const run_result& run);

@@ -18,8 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t samples_kept = 5;
-constexpr std::uint64_t samples_of_a_life = 10; // fewer: the process was starting for most of its life
+constexpr std::size_t samples_kept = 11; // two seconds
 
 fs::path proc(std::int64_t pid) {
   return fs::path{"/proc"} / std::to_string(pid);
@@ -70,7 +69,20 @@ std::string describe(std::int64_t pid) {
   return std::to_string(pid) + " " + stat.substr(name, end - name + 1) + " in state " + stat[end + 2];
 }
 
+std::uint64_t median(const std::deque<process_usage>& of, std::uint64_t process_usage::*what) {
+  std::vector<std::uint64_t> values;
+  for (const auto& usage : of)
+    values.push_back(usage.*what);
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
 } // namespace
+
+void keep_most(process_usage& most, const process_usage& usage) {
+  most.descriptors = std::max(most.descriptors, usage.descriptors);
+  most.resident_bytes = std::max(most.resident_bytes, usage.resident_bytes);
+}
 
 std::vector<std::int64_t> process_watch::living() const {
   std::vector<std::int64_t> found;
@@ -105,23 +117,26 @@ void process_watch::sample() {
     const auto usage = usage_of(pid);
     if (usage.descriptors == 0) continue; // it has just ended
     auto& one = samples_[pid];
-    ++one.taken;
+    keep_most(one.most, usage);
     one.newest.push_back(usage);
     if (one.newest.size() > samples_kept) one.newest.pop_front();
   }
 }
 
-std::map<std::int64_t, process_usage> process_watch::at_rest() const {
+std::map<std::int64_t, process_usage> process_watch::at_end() const {
   std::map<std::int64_t, process_usage> found;
   for (const auto& [pid, one] : samples_) {
-    if (one.taken < samples_of_a_life) continue;
-    auto least = one.newest.front();
-    for (const auto& usage : one.newest) {
-      least.descriptors = std::min(least.descriptors, usage.descriptors);
-      least.resident_bytes = std::min(least.resident_bytes, usage.resident_bytes);
-    }
-    found[pid] = least;
+    if (one.newest.size() == samples_kept)
+      found[pid] = {median(one.newest, &process_usage::descriptors),
+                    median(one.newest, &process_usage::resident_bytes)};
   }
+  return found;
+}
+
+std::map<std::int64_t, process_usage> process_watch::at_most() const {
+  std::map<std::int64_t, process_usage> found;
+  for (const auto& [pid, one] : samples_)
+    found[pid] = one.most;
   return found;
 }
 

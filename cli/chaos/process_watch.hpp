@@ -22,6 +22,7 @@ struct process_usage {
   std::uint64_t descriptors{0};
   std::uint64_t resident_bytes{0};
 };
+void keep_most(process_usage& most, const process_usage& usage); // of each
 
 class process_watch {
 public:
@@ -36,15 +37,16 @@ public:
   void signal_all(int number) const;
 
   void sample();
-  // What a process holds at rest: the least of its last samples, so that what a recovery or a transfer holds
-  // for a while is left out. Only processes that lived long enough.
-  [[nodiscard]] std::map<std::int64_t, process_usage> at_rest() const;
+  // What a process holds at the end: the median of its last samples, so that what a recovery or the shutdown
+  // holds or frees for a moment is left out. Only processes that lived long enough.
+  [[nodiscard]] std::map<std::int64_t, process_usage> at_end() const;
+  [[nodiscard]] std::map<std::int64_t, process_usage> at_most() const;
   [[nodiscard]] bool seen(std::int64_t pid) const { return samples_.contains(pid); }
 
 private:
   struct samples {
-    std::uint64_t taken{0};
     std::deque<process_usage> newest;
+    process_usage most;
   };
   std::string mark_;
   std::map<std::int64_t, samples> samples_;

@@ -23,8 +23,9 @@ inline run_result calm_result() {
        {{{"t", 0.0}, {"event", "job_started"}, {"workers", 3}}, {{"t", 9.0}, {"event", "job_finished"}}}});
   run.summary = summary("aa");
   run.wall = 10s;
-  run.usage.worker = {20, 50 << 20};
-  run.usage.director = {30, 40 << 20};
+  run.at_most.worker = {20, 50 << 20};
+  run.at_most.director = {30, 40 << 20};
+  run.at_end = run.at_most;
   return run;
 }
 

@@ -80,8 +80,8 @@ TEST_CASE("chaos verdict: what differs is named, with both values (CV-2)") {
   finding([](run_result& r) { r.attempts[0].end = {1, false, 3}; }, "exit code 3");
   finding([](run_result& r) { r.hung = {"12 (x) in state T"}; }, "12 (x) in state T");
   finding([](run_result& r) { r.leaks = {"process 12 (x) in state S was left"}; }, "process 12");
-  finding([](run_result& r) { r.usage.worker.descriptors = 60; }, "descriptors of a worker: 60");
-  finding([](run_result& r) { r.usage.director.resident_bytes = 1 << 30; }, "memory of a director: 1GiB");
+  finding([](run_result& r) { r.at_end.worker.descriptors = 60; }, "descriptors of a worker: 60");
+  finding([](run_result& r) { r.at_end.director.resident_bytes = 1 << 30; }, "memory of a director: 1GiB");
 }
 
 TEST_CASE("chaos verdict: a director's death is healed by its successor's first step") {
