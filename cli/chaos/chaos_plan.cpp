@@ -73,7 +73,7 @@ public:
   [[nodiscard]] std::uint64_t below(std::uint64_t count) { return numbers_.bits(position_++) % count; }
   [[nodiscard]] duration within(duration least, duration most) { // whole milliseconds
     const auto span = static_cast<std::uint64_t>((most - least) / std::chrono::milliseconds{1});
-    return least + std::chrono::milliseconds{below(span + 1)};
+    return std::chrono::floor<std::chrono::milliseconds>(least) + std::chrono::milliseconds{below(span + 1)};
   }
   [[nodiscard]] duration exponential(duration mean) {
     const double gap = -std::log1p(-static_cast<double>(numbers_.uniform(position_++)));

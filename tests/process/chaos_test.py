@@ -84,7 +84,7 @@ class Chaos(unittest.TestCase):
 
     def test_three_runs_end_with_three_equal_digests(self):
         done = tool("-n", "3", "--json", "--report", self.path("report.json"), "--mtbf", "1s", "--",
-                    os.path.join(BIN, "02_tiny_model"), "--workers", "3", "--steps", "3000",
+                    os.path.join(BIN, "02_tiny_model"), "--workers", "3", "--steps", "10000",
                     "--detect-after", "2s")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         told = json.loads(done.stdout)
@@ -93,6 +93,7 @@ class Chaos(unittest.TestCase):
         for run in told["runs"]:
             self.assertTrue(run["faults"])
             self.assertEqual((run["exit"], run["findings"]), ("0", []))
+        self.assertTrue(any(fault["due"] for run in told["runs"] for fault in run["faults"]))
         with open(self.path("report.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file), told)
 
