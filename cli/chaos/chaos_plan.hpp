@@ -29,7 +29,7 @@ inline constexpr duration lasting_max = std::chrono::seconds{3}; // of a stop, a
 
 struct strike {
   std::string kind;                    // a name of `known_kinds`
-  duration at{};                       // since the run's start
+  duration at{};                       // since the job started
   std::optional<fault> inside{};       // what the program injects; none: a signal from outside
   std::optional<std::uint32_t> rank{}; // whom it hits; none: the director, or what all ranks share
   duration lasting{};                  // from outside: until it is continued; 0: killed

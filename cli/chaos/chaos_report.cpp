@@ -33,6 +33,10 @@ std::string cell(const std::optional<double>& value, const char* form) {
   return text.data();
 }
 
+std::string counted(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string quantiles_text(const std::vector<double>& values) {
   if (values.empty()) return "-";
   return formatted("%.0f / %.0f ms", quantile(values, 0.5), quantile(values, 0.99));
@@ -182,16 +186,14 @@ std::string summary_of(const chaos_report& report) {
                       static_cast<unsigned long long>(tally.due), static_cast<unsigned long long>(tally.seen),
                       quantiles_text(tally.detected_ms).c_str(), quantiles_text(tally.recovered_ms).c_str());
   }
-  const auto wrong =
-      report.runs.size() - static_cast<std::size_t>(std::ranges::count_if(report.runs, &run_verdict::right));
-  text += formatted("%llu of %zu equal digests, %llu leaks, goodput %s (median)",
-                    static_cast<unsigned long long>(report.equal()), report.runs.size(),
-                    static_cast<unsigned long long>(report.leaks()),
-                    cell(report.goodput_median(), "%.2f").c_str());
-  if (wrong != 0) text += "; " + std::to_string(wrong) + " runs are wrong";
+  const auto right = static_cast<std::size_t>(std::ranges::count_if(report.runs, &run_verdict::right));
+  text += std::to_string(report.equal()) + " of " + std::to_string(report.runs.size()) + " equal digests, " +
+          counted(report.leaks(), "leak") + ", goodput " + cell(report.goodput_median(), "%.2f") +
+          " (median)";
+  if (right != report.runs.size()) text += ", wrong: " + counted(report.runs.size() - right, "run");
   if (report.interrupted != 0)
-    text += "; interrupted after " + std::to_string(report.runs.size()) + " of " +
-            std::to_string(report.settings.runs) + " runs";
+    text += ", interrupted after " + std::to_string(report.runs.size()) + " of " +
+            counted(report.settings.runs, "run");
   return text + "\n";
 }
 

@@ -166,7 +166,7 @@ private:
     const auto ran = result_.attempts.back().ended - result_.attempts.back().started;
     for (std::size_t i = 0; i < request_.plan.size(); ++i) {
       const auto& one = request_.plan[i];
-      if (one.kills_director() && (one.inside ? one.at <= ran : bool{result_.struck[i]})) return true;
+      if (one.kills_director() && (one.inside ? one.at <= ran : result_.struck[i].has_value())) return true;
     }
     return false;
   }
@@ -179,16 +179,19 @@ private:
     last.told = elapsed();
   }
 
+  // From outside. One whose process is just being replaced is struck as soon as it is there again.
   void strike_what_is_due() {
-    for (; next_ < request_.plan.size() && request_.plan[next_].at <= elapsed() && !over_; ++next_) {
-      const auto& one = request_.plan[next_];
-      if (one.inside) continue;
+    const auto began = result_.attempts.front().told;
+    if (over_ || !began) return;
+    for (std::size_t i = 0; i < request_.plan.size(); ++i) {
+      const auto& one = request_.plan[i];
+      if (one.inside || result_.struck[i] || elapsed() < *began + one.at) continue;
       const auto pid = one.rank
                            ? pid_of_rank(read_events(events_file(result_.attempts.size() - 1)), *one.rank)
                            : director_;
       const bool stops = one.lasting != duration{0};
-      if (pid == 0 || !watch_.signal(pid, stops ? SIGSTOP : SIGKILL)) continue; // it is being replaced
-      result_.struck[next_] = true;
+      if (pid == 0 || !watch_.signal(pid, stops ? SIGSTOP : SIGKILL)) continue;
+      result_.struck[i] = elapsed();
       if (stops) stopped_.push_back({pid, elapsed() + one.lasting});
     }
   }
@@ -261,7 +264,6 @@ private:
   run_result result_;
   std::int64_t director_{0};
   std::vector<std::int64_t> directors_;
-  std::size_t next_{0}; // strike of the plan
   std::vector<stopped> stopped_;
   std::optional<duration> told_to_end_;
   bool over_{false};

@@ -51,8 +51,8 @@ struct run_result {
   std::vector<strike> plan;
   std::filesystem::path folder;
   std::vector<attempt> attempts;
-  std::vector<bool> struck; // from outside, by position in the plan
-  nlohmann::json summary;   // null: none
+  std::vector<std::optional<duration>> struck; // from outside, by position in the plan
+  nlohmann::json summary;                      // null: none
   role_usage at_end;
   role_usage at_most;
   std::vector<std::string> leaks;

@@ -23,16 +23,34 @@ double last_moment(const attempt& one) {
 }
 
 // Seconds on the clock of an attempt's events.
-double moment_in(const strike& what, const attempt& one) {
-  return to_s(what.inside ? what.at : what.at - one.told.value_or(one.started));
+double moment_in(const strike& what, const std::optional<duration>& struck, const attempt& one) {
+  return to_s(struck ? *struck - one.told.value_or(one.started) : what.at);
+}
+
+// What the cause of a failure says when this strike was the reason; empty: nothing that is sure.
+std::string mark_of(const strike& one) {
+  if (!one.inside) return one.lasting == duration{0} ? "SIGKILL" : "";
+  switch (one.inside->kind) {
+  case fault_kind::kill:
+    return "SIGKILL";
+  case fault_kind::segv:
+    return "SIGSEGV";
+  case fault_kind::exit:
+    return "exit code";
+  case fault_kind::throw_error:
+    return to_text(one);
+  default:
+    return "";
+  }
 }
 
 class attribution {
 public:
-  attribution(const std::vector<strike>& plan, std::vector<strike_outcome>& outcomes)
-      : plan_{plan}
+  attribution(const run_result& run, std::vector<strike_outcome>& outcomes)
+      : plan_{run.plan}
+      , struck_{run.struck}
       , outcomes_{outcomes}
-      , owner_(plan.size(), false) {}
+      , owner_(run.plan.size(), false) {}
 
   std::uint64_t read(const attempt& one) {
     open_.clear();
@@ -52,24 +70,35 @@ public:
 private:
   struct open_failure {
     double rank;
-    std::size_t strike;
+    std::optional<std::size_t> strike;
   };
 
-  void detected(const nlohmann::json& event, const attempt& one) {
+  // The last strike at that rank before it whose mark the cause bears; else the last that has no mark.
+  [[nodiscard]] std::optional<std::size_t> strike_of(const nlohmann::json& event, const attempt& one) const {
     const auto rank = number(event, "rank");
     const auto t = number(event, "t").value_or(0);
-    std::optional<std::size_t> found;
+    const auto cause = word(event, "cause");
+    std::optional<std::size_t> marked;
+    std::optional<std::size_t> unmarked;
     for (std::size_t i = 0; i < plan_.size(); ++i) {
       const bool possible = plan_[i].rank && rank == *plan_[i].rank && outcomes_[i].due && !owner_[i] &&
-                            moment_in(plan_[i], one) <= t + attribution_slack_s;
-      if (possible) found = i;
+                            moment_in(plan_[i], struck_[i], one) <= t + attribution_slack_s;
+      if (!possible) continue;
+      const auto mark = mark_of(plan_[i]);
+      if (mark.empty()) unmarked = i;
+      if (!mark.empty() && cause.find(mark) != std::string::npos) marked = i;
     }
+    return marked ? marked : unmarked;
+  }
+
+  void detected(const nlohmann::json& event, const attempt& one) {
+    const auto found = strike_of(event, one);
+    open_.push_back({number(event, "rank").value_or(-1), found});
     if (!found) return;
     owner_[*found] = true;
     outcomes_[*found].seen = true;
     const auto detected_ms = number(event, "detected_ms");
     if (plan_[*found].inside && detected_ms > 0) outcomes_[*found].detected_ms = detected_ms;
-    open_.push_back({*rank, *found});
   }
 
   void resumed(const nlohmann::json& event) {
@@ -78,11 +107,12 @@ private:
     if (!rank || !recovered_ms) return;
     const auto found = std::ranges::find(open_, *rank, &open_failure::rank);
     if (found == open_.end()) return;
-    outcomes_[found->strike].recovered_ms = recovered_ms;
+    if (found->strike) outcomes_[*found->strike].recovered_ms = recovered_ms;
     open_.erase(found);
   }
 
   const std::vector<strike>& plan_;
+  const std::vector<std::optional<duration>>& struck_;
   std::vector<strike_outcome>& outcomes_;
   std::vector<bool> owner_; // a failure was put down to it
   std::vector<open_failure> open_;
@@ -90,10 +120,10 @@ private:
 
 bool is_due(const run_result& run, std::size_t index) {
   const auto& one = run.plan[index];
-  if (!one.inside) return run.struck[index];
+  if (!one.inside) return run.struck[index].has_value();
   if (one.kills_director()) return run.attempts.size() > 1;
-  return std::ranges::any_of(run.attempts,
-                             [&](const attempt& a) { return moment_in(one, a) <= last_moment(a); });
+  return std::ranges::any_of(
+      run.attempts, [&](const attempt& a) { return moment_in(one, std::nullopt, a) <= last_moment(a); });
 }
 
 // A director's death is told by its successor's first step.
@@ -181,7 +211,7 @@ run_verdict judge(std::uint32_t run, run_result result, const reference& calm) {
   verdict.outcomes.resize(what.plan.size());
   for (std::size_t i = 0; i < what.plan.size(); ++i)
     verdict.outcomes[i].due = is_due(what, i);
-  attribution attribute{what.plan, verdict.outcomes};
+  attribution attribute{what, verdict.outcomes};
   for (const auto& one : what.attempts)
     verdict.failures += attribute.read(one);
   note_director_death(what, verdict.outcomes);

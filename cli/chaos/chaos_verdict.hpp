@@ -1,6 +1,7 @@
 // Chaos verdict: what a run came to, beside the fault-free run.
 //
-// Pure. A failure that the program told of is put down to the last strike at that rank before it.
+// Pure. A failure that the program told of is put down to the last strike at that rank before it that fits
+// its cause.
 // Invariants:
 //   CV-1    a run is right when it ended with exit code 0, has both digests and the number of steps of the
 //           fault-free run, and left nothing.

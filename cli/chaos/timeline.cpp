@@ -49,8 +49,9 @@ std::string timeline_of(const run_verdict& verdict) {
     add_attempt(lines, one);
   for (std::size_t i = 0; i < verdict.result.plan.size(); ++i) {
     const auto& one = verdict.result.plan[i];
-    const auto began = one.inside ? verdict.result.attempts.front().told.value_or(duration{0}) : duration{0};
-    if (verdict.outcomes[i].due) lines.push_back({to_s(began + one.at), "-> " + to_text(one)});
+    const auto drawn = verdict.result.attempts.front().told.value_or(duration{0}) + one.at;
+    if (!verdict.outcomes[i].due) continue;
+    lines.push_back({to_s(verdict.result.struck[i].value_or(drawn)), "-> " + to_text(one)});
   }
   std::ranges::stable_sort(lines, {}, &line::at_s);
   const auto skipped = lines.size() - std::min(lines.size(), timeline_lines_max);

@@ -37,8 +37,10 @@ inline strike inside(const std::string& spec) {
   return one;
 }
 
-inline nlohmann::json detected(double t, int rank, double after_ms) {
-  return {{"t", t}, {"event", "failure_detected"}, {"rank", rank}, {"detected_ms", after_ms}};
+inline nlohmann::json detected(double t, int rank, double after_ms,
+                               const std::string& cause = "killed by SIGKILL") {
+  return {
+      {"t", t}, {"event", "failure_detected"}, {"rank", rank}, {"detected_ms", after_ms}, {"cause", cause}};
 }
 
 inline nlohmann::json resumed(double t, int rank, double after_ms) {

@@ -57,6 +57,18 @@ TEST_CASE("chaos verdict: a failure is put down to the last strike at its rank b
   CHECK_FALSE(verdict.outcomes[2].due);
 }
 
+TEST_CASE("chaos verdict: a cause that does not fit a strike is put down to another, or to none") {
+  auto run = struck_result();
+  run.attempts[0].events.insert(run.attempts[0].events.begin() + 1, detected(1.9, 1, 900, "no heartbeat"));
+  run.attempts[0].events.insert(run.attempts[0].events.begin() + 2, resumed(1.95, 1, 950));
+  run.attempts[0].events.insert(run.attempts[0].events.begin() + 3, detected(1.96, 1, 3, "exit code 4"));
+  const auto verdict = judge(4, std::move(run), calm());
+  CHECK(verdict.failures == 3);
+  CHECK(verdict.outcomes[0].detected_ms == 900);
+  CHECK(verdict.outcomes[0].recovered_ms == 950);
+  CHECK(verdict.outcomes[1].detected_ms == 25);
+}
+
 TEST_CASE("chaos verdict: what differs is named, with both values (CV-2)") {
   const auto finding = [](auto change, const char* text) {
     auto run = struck_result();
