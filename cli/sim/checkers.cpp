@@ -1,7 +1,7 @@
 #include "cli/sim/checkers.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -76,11 +76,13 @@ public:
     const auto& name = event.at("event");
     if (name == "job_started") lost_.clear();
     if (name == "generation_started") world_ = event.at("world");
-    if (name == "failure_detected") lost_.insert(event.at("rank").get<std::uint32_t>());
+    if (name == "failure_detected") lost_[event.at("rank")] = event.at("generation");
     if (name == "first_step_applied") {
+      // News of a generation's first step may come after that of its end.
+      const std::uint64_t generation = event.at("generation");
       all_lost_ = had_state_ != 0 && lost_.size() >= had_state_;
       had_state_ = world_;
-      lost_.clear();
+      std::erase_if(lost_, [generation](const auto& one) { return one.second < generation; });
     }
     if (name != "resumed" || !event.contains("steps_lost")) return;
     const std::uint64_t steps = event.at("steps_lost");
@@ -91,10 +93,10 @@ public:
 
 private:
   std::uint64_t steps_lost_max_;
-  std::uint32_t world_{0};     // of the newest generation
-  std::uint32_t had_state_{0}; // of the newest that applied a step
-  bool all_lost_{false};       // before the newest that applied a step
-  std::set<std::uint32_t> lost_;
+  std::uint32_t world_{0};                      // of the newest generation
+  std::uint32_t had_state_{0};                  // of the newest that applied a step
+  bool all_lost_{false};                        // before the newest that applied a step
+  std::map<std::uint32_t, std::uint64_t> lost_; // rank -> the generation that lost it
 };
 
 void check_events(cluster& over, findings& out) {
