@@ -155,6 +155,7 @@ void director_core::check_replicas() {
 
 expected<void> director_core::on_offer(const join_offer& offer) {
   if (stopping_) return error{errc::refused, "the job is ending"};
+  if (slot_of(offer.incarnation)) return {}; // it asks again: the answer was lost
   std::optional<std::uint32_t> index;
   if (offer.slot >= 0) {
     const auto wanted = static_cast<std::uint32_t>(offer.slot);

@@ -112,6 +112,16 @@ said lose_power(cluster& in, strikes& by) {
   return host_name(host) + " loses power for " + in_ms(away);
 }
 
+said lose_many(cluster& in, strikes& by) {
+  const auto count = std::max(1U, in.where().hosts / 20);
+  const auto away = by.draw_between(100ms, 4s);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto host = static_cast<sim_host_id>(1 + by.draw(in.where().hosts - 1));
+    if (host < in.where().hosts) in.lose_power(host, away, [&by](std::size_t) { return by.draw(2) == 0; });
+  }
+  return std::to_string(count) + " hosts lose power for " + in_ms(away);
+}
+
 said cut(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   auto& world = in.machine().world;

@@ -32,6 +32,7 @@ std::optional<std::string> stop_for(cluster& in, strikes& by);      // for short
 std::optional<std::string> interrupt(cluster& in, strikes& by);     // SIGTERM; another job goes on
 std::optional<std::string> fill_disk(cluster& in, strikes& by);
 std::optional<std::string> lose_power(cluster& in, strikes& by);  // one host
+std::optional<std::string> lose_many(cluster& in, strikes& by);   // one host in twenty, but the first
 std::optional<std::string> cut(cluster& in, strikes& by);         // one host from all others, both ways
 std::optional<std::string> cut_one_way(cluster& in, strikes& by); // only what it sends, or only what it gets
 std::optional<std::string> cut_pair(cluster& in, strikes& by);    // two hosts from each other
@@ -44,7 +45,7 @@ std::optional<std::string> mend(cluster& in, strikes& by);        // everything;
 
 } // namespace mishaps
 
-// All of the above but `mend`, by their names with dashes.
+// All of the above but `lose_many` and `mend`, by their names with dashes.
 [[nodiscard]] const std::vector<named_mishap>& built_in_mishaps();
 
 } // namespace troupe::sim

@@ -2,7 +2,7 @@
 //
 //   sim::simulator simulated{{.name = "mine", .graph = my_graph, .settings = my_settings}};
 //   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
-//     const auto result = simulated.run({.seed = seed, .where = {.hosts = 3, .workers = 3}, .faults = "random"});
+//     const auto result = simulated.run({.seed = seed, .where = {.hosts = 3}, .faults = "random"});
 //     REQUIRE(result);
 //     INFO(result->report());
 //     CHECK(result->right());

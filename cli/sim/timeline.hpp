@@ -1,4 +1,4 @@
-// Timeline: what struck a run and what its director said, as one list in the order of virtual time, for people.
+// Timeline: what struck a run and what its director said, in the order of virtual time, for people.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 // Simulated workload: a program, as its `main` would declare it, and the settings of its command line.
 //
 // Flow:     workload -> training graph of one process; every shard trained -> [shard_listener]
-// Owns:     nothing; the graph is the one that a program declares. Built in are small ones, softmax regression
-//           on a synthetic dataset, that allow thousands of runs.
+// Owns:     nothing; the graph is the one that a program declares. Built in are small ones, softmax
+//           regression on a synthetic dataset, that allow thousands of runs.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 // Flow:     faults of the seed -> [sim_hosts] -> clocks, executors, network and collectives of the processes
 // Owns:     values only; a host is a number, 0 unless said otherwise. All begin alike and faultless.
-// A cut keeps what is sent meanwhile, in order, and lets it go when it ends, as a TCP connection would that
-// was not torn down. Processes of one host always reach each other.
+// A cut keeps what is sent meanwhile, in order, and lets it go when it ends, as a TCP connection would
+// that was not torn down. Processes of one host always reach each other.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct sim_link { // one way
 
 class sim_hosts {
 public:
-  // From `now` on the host's clock runs `rate` times as fast as the world's (0.5 to 2); it never jumps for it.
+  // From `now` on the host's clock runs `rate` times as fast as the world's (0.5 to 2); no jump.
   void set_clock_rate(sim_host_id host, double rate, time_point now);
   // The host's clock jumps forward; what waits for a timer waits as long as before.
   void step_clock(sim_host_id host, duration by, time_point now);

@@ -2,8 +2,8 @@
 //
 // Order is kept per pair of processes; between pairs the seed decides. A dead process is noticed by its
 // peers after a delay, as a lost path; a paused one never is. Every payload is copied: bytes cross, as on a
-// wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between. What lies
-// between two hosts (cuts, clogs) is said by sim_hosts.
+// wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between. What
+// lies between two hosts (cuts, clogs) is said by sim_hosts.
 //
 // Invariants: those of the transport seam (TR-1 .. TR-4), and
 //   SN-1    a process that has ended sends nothing more, also not from the task or destructor that ends it.

@@ -1,8 +1,8 @@
 // Simulated storage: one disk in memory, shared by the processes on it; it outlives them.
 //
 // Files and directories are nodes, as on a real disk. A file's contents are durable when `write_file` returns
-// (the seam says so); a name is durable only after `sync_directory` of its directory. Until then the change is
-// pending: a process that dies loses nothing, a host that loses power loses any of its pending changes.
+// (the seam says so); a name is durable only after `sync_directory` of its directory. Until then the change
+// is pending: a process that dies loses nothing, a host that loses power loses any of its pending changes.
 // Faults are set from outside: a full disk, an error on every change. A process sees the disk through
 // `sim_files`, so that it can die between two changes, or in the middle of a write, and then changes nothing
 // more.

@@ -1,5 +1,5 @@
-// Memory storage: the simulated disk with a script, for crash tests: every change is recorded, any call can be
-// made to fail, or to be the last one before the power goes.
+// Memory storage: the simulated disk with a script, for crash tests: every change is recorded, any call can
+// be made to fail, or to be the last one before the power goes.
 #pragma once
 
 #include <cstdint>
