@@ -115,6 +115,7 @@ void director_core::journaled(generation_id generation) {
 }
 
 void director_core::announce_start(const action::start_generation& action) {
+  newest_step_ = members_.plan().step.value(); // a rollback goes back; no older news comes after `prepared`
   detector_.generation_started(ports_.now());
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});

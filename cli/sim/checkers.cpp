@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -74,16 +75,11 @@ public:
       : steps_lost_max_{steps_lost_max} {}
   void hear(const nlohmann::json& event, findings& out) {
     const auto& name = event.at("event");
+    const std::uint64_t generation = event.at("generation");
     if (name == "job_started") lost_.clear();
-    if (name == "generation_started") world_ = event.at("world");
-    if (name == "failure_detected") lost_[event.at("rank")] = event.at("generation");
-    if (name == "first_step_applied") {
-      // News of a generation's first step may come after that of its end.
-      const std::uint64_t generation = event.at("generation");
-      all_lost_ = had_state_ != 0 && lost_.size() >= had_state_;
-      had_state_ = world_;
-      std::erase_if(lost_, [generation](const auto& one) { return one.second < generation; });
-    }
+    if (name == "generation_started") world_[generation] = event.at("world");
+    if (name == "failure_detected") lost_[generation].insert(event.at("rank").get<std::uint32_t>());
+    if (name == "first_step_applied") began(generation);
     if (name != "resumed" || !event.contains("steps_lost")) return;
     const std::uint64_t steps = event.at("steps_lost");
     const bool from_replica = event.at("source") == "peer" || event.at("source") == "memory";
@@ -92,11 +88,16 @@ public:
   }
 
 private:
+  void began(std::uint64_t generation) {
+    all_lost_ = std::ranges::any_of(
+        lost_, [this](const auto& one) { return one.second.size() >= world_[one.first]; });
+    std::erase_if(lost_, [generation](const auto& one) { return one.first < generation; });
+  }
+
   std::uint64_t steps_lost_max_;
-  std::uint32_t world_{0};                      // of the newest generation
-  std::uint32_t had_state_{0};                  // of the newest that applied a step
-  bool all_lost_{false};                        // before the newest that applied a step
-  std::map<std::uint32_t, std::uint64_t> lost_; // rank -> the generation that lost it
+  std::map<std::uint64_t, std::size_t> world_;            // by generation
+  std::map<std::uint64_t, std::set<std::uint32_t>> lost_; // ranks, by the generation that lost them
+  bool all_lost_{false};                                  // of some generation before the newest that began
 };
 
 void check_events(cluster& over, findings& out) {
