@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -44,6 +45,7 @@ void director_core::act(const action::start_process& action) {
   slot.ready = false;
   slot.finished.reset();
   if (slot.budget.admitted() <= 1) return launch(action.slot); // the first replacement is at once
+  probe<"director.replacement_waited">::hit();
   ports_.call_after(slot.pause.next(ports_.random()), [this, index = action.slot] {
     if (!stopping_ && slots_[index].pid == 0) launch(index);
   });
@@ -67,7 +69,7 @@ void director_core::act(const action::kill_process& action) {
 }
 
 void director_core::act(const action::end_generation& action) {
-  held_start_.reset();
+  if (probe<"director.held_start_dropped">::when(held_start_.has_value())) held_start_.reset();
   ports_.record(record::generation_ended{action.generation, action.cause});
   for (const auto& who : action.members)
     ports_.send(who, wire::end_generation{action.generation, action.cause});
@@ -104,6 +106,7 @@ void director_core::act(const action::prepare_generation& action) {
 // The journal is written while the members prepare; whatever comes last starts the generation (DI-5).
 void director_core::act(const action::start_generation& action) {
   if (journaled_ >= action.generation) return announce_start(action);
+  probe<"director.start_held_for_journal">::hit();
   held_start_ = action;
   held_since_ = ports_.now();
 }
@@ -154,7 +157,7 @@ void director_core::check_replicas() {
 // --- what workers say -----------------------------------------------------------------------------------
 
 expected<void> director_core::on_offer(const join_offer& offer) {
-  if (stopping_) return error{errc::refused, "the job is ending"};
+  if (probe<"director.offer_while_ending">::when(stopping_)) return error{errc::refused, "the job is ending"};
   std::optional<std::uint32_t> index;
   if (offer.slot >= 0) {
     const auto wanted = static_cast<std::uint32_t>(offer.slot);
@@ -166,7 +169,7 @@ expected<void> director_core::on_offer(const join_offer& offer) {
       if (!slots_[i].who) index = i;
     }
   }
-  if (!index)
+  if (probe<"director.offer_without_place">::when(!index))
     return error{errc::refused, "no place is free for process " + std::to_string(offer.pid) +
                                     "; the job admits as many as its --external says"};
   auto& slot = slots_[*index];
@@ -191,7 +194,7 @@ std::optional<std::uint32_t> director_core::slot_of(incarnation_id who) const {
 
 void director_core::on_message(incarnation_id from, const wire::control& message) {
   const auto slot = slot_of(from);
-  if (!slot) return; // DI-2
+  if (probe<"director.stranger_unheard">::when(!slot)) return; // DI-2
   std::visit([&](const auto& m) { hear(*slot, m); }, message);
 }
 
@@ -240,11 +243,12 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
                .detected_at = ports_.now()};
   if (note_fault(index)) what.fault_at = time_from_ns(m.fault_ns);
   if (!admit(index, what, m.actor, m.healed_locally)) return;
-  if (!m.healed_locally) apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
+  if (!probe<"director.actor_healed_locally">::when(m.healed_locally))
+    apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
 }
 
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
-  if (m.generation != members_.generation()) return;
+  if (probe<"director.first_step_stale">::when(m.generation != members_.generation())) return;
   newest_step_ = std::max(newest_step_, m.step.value());
   if (std::exchange(progressing_, m.generation) != m.generation)
     ports_.record(record::first_step_applied{m.generation, m.step});
@@ -254,9 +258,11 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
     // The ended generation's own first step may arrive after its end.
     const bool heals = open.local ? open.slot == index : m.generation > open.generation;
     if (!heals) {
+      probe<"director.failure_stays_open">::hit();
       waiting.push_back(open);
       continue;
     }
+    probe<"director.failure_recovered">::hit();
     const auto lost = open.local || open.step_started <= resumed ? 0 : open.step_started - resumed;
     ports_.record(
         record::failure_recovered{open.number, m.at, lost, open.local ? "memory" : source_of(open.slot)});
@@ -265,7 +271,7 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
 }
 
 void director_core::hear(std::uint32_t, const wire::step_report& m) {
-  if (m.generation != members_.generation()) return;
+  if (probe<"director.step_report_stale">::when(m.generation != members_.generation())) return;
   newest_step_ = std::max(newest_step_, m.step.value());
   if (m.steps_done > 0) {
     guard_.committed(m.step);
@@ -281,7 +287,7 @@ void director_core::hear(std::uint32_t index, const wire::checkpoint_report& m) 
 }
 
 void director_core::hear(std::uint32_t index, const wire::worker_finished& m) {
-  if (m.generation != members_.generation()) return;
+  if (probe<"director.finish_stale">::when(m.generation != members_.generation())) return;
   slots_[index].finished = m;
   newest_step_ = std::max(newest_step_, m.step.value());
   apply(members_.on_finished(*slots_[index].who, m.generation));
@@ -328,6 +334,7 @@ void director_core::on_tick() {
   const auto now = ports_.now();
   if (stopping_) {
     if (now < stop_deadline_) return;
+    probe<"director.stop_deadline_passed">::hit();
     for (const auto& slot : slots_) {
       if (slot.pid != 0 && slot.child) ports_.signal(slot.pid, SIGKILL);
     }
@@ -339,7 +346,9 @@ void director_core::on_tick() {
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
     continue_stopped(i);
   // A storage that hangs costs the successor its numbering, not this job its progress.
-  if (held_start_ && now - held_since_ > settings_.limits.report_deadline) journaled(held_start_->generation);
+  if (probe<"director.journal_hung">::when(held_start_ &&
+                                           now - held_since_ > settings_.limits.report_deadline))
+    journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
     judge(one);
   apply(members_.on_tick(now));
@@ -369,6 +378,7 @@ void director_core::stop_workers(const std::string& cause) {
     if (slot.who) {
       ports_.send(*slot.who, wire::stop_worker{cause});
     } else if (slot.pid != 0 && slot.child) {
+      probe<"director.unjoined_killed">::hit();
       ports_.signal(slot.pid, SIGKILL); // has not joined yet: nothing to lose
     }
   }

@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "actors/director/director_core.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -10,7 +11,7 @@ namespace record = job_record;
 
 void director_core::on_path_lost(incarnation_id who, const error& cause) {
   const auto index = slot_of(who);
-  if (!index) return;
+  if (probe<"director.path_of_stranger_lost">::when(!index)) return;
   auto& slot = slots_[*index];
   detector_.path_error(who, ports_.now());
   if (stopping_ && !slot.child) {
@@ -24,6 +25,7 @@ void director_core::on_path_lost(incarnation_id who, const error& cause) {
                   .step = step_id{newest_step_},
                   .detected_at = ports_.now()});
   } else if (!slot.ready && !stopping_) { // a path opens once; a death is told by its exit meanwhile
+    probe<"director.path_lost_before_ready">::hit();
     expect_ready(*index, settings_.limits.path_grace, failure_kind::path_lost, cause.text);
   }
 }
@@ -33,13 +35,15 @@ void director_core::expect_ready(std::uint32_t index, duration within, failure_k
                                  const std::string& text) {
   auto why = std::make_shared<const std::string>(text);
   ports_.call_after(within, [this, index, who = slots_[index].who, otherwise, why] {
-    if (slots_[index].who == who && !slots_[index].ready && !stopping_) condemn(index, otherwise, *why);
+    if (probe<"director.not_ready_in_time">::when(slots_[index].who == who && !slots_[index].ready &&
+                                                  !stopping_))
+      condemn(index, otherwise, *why);
   });
 }
 
 void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
   auto& slot = slots_[index];
-  if (slot.pid != exit.pid) return; // an earlier process of this slot
+  if (probe<"director.earlier_process_ended">::when(slot.pid != exit.pid)) return;
   if (stopping_) {
     if (slot.who) ports_.close(*slot.who, {errc::process_died, exit.text()});
     slot.pid = 0;
@@ -47,7 +51,7 @@ void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
     return check_over();
   }
   exit_evidence evidence{.condemned = slot.condemned, .condemned_text = slot.condemned_text};
-  if (slot.box->cause[0] != '\0') {
+  if (probe<"director.last_words_read">::when(slot.box->cause[0] != '\0')) {
     const auto& cause = slot.box->cause;
     evidence.cause.assign(cause.begin(), std::find(cause.begin(), cause.end(), '\0'));
   }
@@ -60,6 +64,7 @@ void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
 }
 
 void director_core::lose(std::uint32_t index, failure what) {
+  probe<"director.process_lost">::hit();
   auto& slot = slots_[index];
   if (slot.box != nullptr && slot.box->fault_ns.load() != 0 && !what.fault_at) {
     what.fault_at = time_from_ns(slot.box->fault_ns.load());
@@ -87,14 +92,14 @@ bool director_core::admit(std::uint32_t index, failure& what, const std::string&
   open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
   ports_.record(record::failure_detected{number, index, what, actor});
   if (!actor.empty()) ++restarts_;
-  if (guard_.record(what)) {
+  if (probe<"director.same_failure_again">::when(guard_.record(what))) {
     apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed " +
                                                 std::to_string(same_failure_guard::repeats_max) +
                                                 " times at step " + to_string(what.step) +
                                                 " without progress: " + what.cause}));
     return false;
   }
-  if (!slots_[index].budget.admit(ports_.now())) {
+  if (probe<"director.budget_spent">::when(!slots_[index].budget.admit(ports_.now()))) {
     const auto& policy = settings_.intensity;
     apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed more than " +
                                                 std::to_string(policy.restarts_max) + " times within " +
@@ -107,11 +112,12 @@ bool director_core::admit(std::uint32_t index, failure& what, const std::string&
 
 void director_core::condemn(std::uint32_t index, failure_kind kind, std::string text) {
   auto& slot = slots_[index];
-  if (slot.pid == 0 || slot.condemned) return;
+  if (probe<"director.condemned_already">::when(slot.pid == 0 || slot.condemned)) return;
   slot.condemned = kind;
   slot.condemned_text = std::move(text);
   slot.condemned_at = ports_.now();
   if (slot.child) {
+    probe<"director.condemned">::hit();
     ports_.signal(slot.pid, SIGKILL); // DI-3; its exit is the loss
   } else {
     lose(index, {.kind = kind,

@@ -4,6 +4,7 @@
 
 #include "runtime/base/digest.hpp"
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -25,7 +26,8 @@ void worker_core::on_director(const wire::control& message) {
 }
 
 void worker_core::hear(const wire::prepare_generation& m) {
-  if (phase_ != phase::idle || m.generation <= plan_.generation) return; // WK-3
+  if (probe<"worker.prepare_ignored">::when(phase_ != phase::idle || m.generation <= plan_.generation))
+    return; // WK-3
   plan_ = m;
   phase_ = phase::preparing;
   connected_ = state_ready_ = start_asked_ = false;
@@ -41,7 +43,7 @@ void worker_core::hear(const wire::prepare_generation& m) {
 void worker_core::get_state() {
   switch (plan_.source) {
   case wire::state_source::keep:
-    if (!holds_state_ || applied_ != plan_.step) {
+    if (probe<"worker.cannot_keep">::when(!holds_state_ || applied_ != plan_.step)) {
       return prepare_failed({errc::internal, "asked to keep step " + to_string(plan_.step) + ", holds " +
                                                  (holds_state_ ? to_string(applied_) : "nothing")});
     }
@@ -65,7 +67,7 @@ void worker_core::request_from_peer() {
   holds_state_ = false;
   const auto& source = plan_.members[plan_.source_rank.value()];
   auto sent = ports_.send_peer(source, wire::state_request{plan_.generation, plan_.step});
-  if (!sent) prepare_failed(sent.failure());
+  if (probe<"worker.peer_unreachable">::when(!sent)) prepare_failed(sent.failure());
 }
 
 void worker_core::load_from_checkpoint() {
@@ -76,8 +78,9 @@ void worker_core::load_from_checkpoint() {
       [this, alive = std::weak_ptr<int>{alive_}](expected<checkpoint_metadata> loaded) {
         if (alive.expired()) return;
         arena_busy_ = false;
-        if (!loaded) return state_settled(loaded.failure());
+        if (probe<"worker.checkpoint_not_loaded">::when(!loaded)) return state_settled(loaded.failure());
         if (loaded->step == plan_.step) return state_settled({});
+        probe<"worker.checkpoint_of_other_step">::hit();
         state_settled(error{errc::corrupt, plan_.checkpoint + ": holds step " + to_string(loaded->step)});
       });
 }
@@ -91,15 +94,15 @@ void worker_core::state_settled(const expected<void>& result) {
   } else if (phase_ == phase::preparing) {
     return prepare_failed(result.failure());
   }
-  if (phase_ == phase::stopping) return check_stopped();
+  if (probe<"worker.state_came_after_the_end">::when(phase_ == phase::stopping)) return check_stopped();
   check_prepared();
 }
 
 void worker_core::on_connected(generation_id generation, expected<void> result) {
-  if (generation != plan_.generation) return;
+  if (probe<"worker.connection_stale">::when(generation != plan_.generation)) return;
   connecting_ = false;
-  if (phase_ == phase::stopping) return check_stopped();
-  if (!result) return prepare_failed(result.failure());
+  if (probe<"worker.connected_after_the_end">::when(phase_ == phase::stopping)) return check_stopped();
+  if (probe<"worker.not_connected">::when(!result)) return prepare_failed(result.failure());
   connected_ = true;
   check_prepared();
 }
@@ -115,30 +118,38 @@ void worker_core::prepare_failed(const error& cause) {
 }
 
 void worker_core::hear(const wire::start_generation& m) {
-  if (m.generation != plan_.generation || phase_ != phase::prepared) return; // WK-3
+  if (probe<"worker.start_ignored">::when(m.generation != plan_.generation || phase_ != phase::prepared))
+    return; // WK-3
   start_asked_ = true;
   begin_if_ready();
 }
 
 void worker_core::begin_if_ready() {
-  if (!start_asked_ || phase_ != phase::prepared || sends_in_flight_ != 0) return; // WK-4
+  if (!start_asked_ || phase_ != phase::prepared) return;
+  if (probe<"worker.start_waits_for_transfer">::when(sends_in_flight_ != 0)) return; // WK-4
   phase_ = phase::running;
   // A generation begins where another one died: its checkpoint of this very step may have died with it.
   const bool kept = plan_.step == step_id{0} || plan_.source == wire::state_source::checkpoint;
+  probe<"worker.checkpoint_due_again">::when(!kept);
   trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0}, kept);
 }
 
 void worker_core::hear(const wire::end_generation& m) {
   if (m.generation != plan_.generation) { // WK-3: never joined; say what is held
+    probe<"worker.ended_before_joined">::hit();
     if (m.generation > plan_.generation) plan_.generation = m.generation;
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_ && !arena_busy_});
     return;
   }
-  if (phase_ == phase::idle) {
+  if (probe<"worker.ended_while_idle">::when(phase_ == phase::idle)) {
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_});
     return;
   }
-  if (phase_ == phase::stopping) return;
+  if (probe<"worker.ended_twice">::when(phase_ == phase::stopping)) return;
+  probe<"worker.ended_while_preparing">::when(phase_ == phase::preparing);
+  probe<"worker.ended_while_prepared">::when(phase_ == phase::prepared);
+  probe<"worker.ended_while_running">::when(phase_ == phase::running);
+  probe<"worker.ended_while_finishing">::when(phase_ == phase::finishing);
   phase_ = phase::stopping;
   ports_.stop_prefetch();
   trainer_.abort();
@@ -164,7 +175,7 @@ void worker_core::on_first_step(generation_id generation, step_id step, time_poi
 }
 
 void worker_core::on_ended(generation_id generation, step_id applied, run_end how) {
-  if (generation != plan_.generation) return;
+  if (probe<"worker.end_stale">::when(generation != plan_.generation)) return;
   applied_ = applied;
   if (phase_ == phase::stopping) return check_stopped();
   if (how == run_end::finished) {
@@ -172,12 +183,14 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
     ports_.stop_prefetch();
     return check_finished();
   }
+  probe<"worker.aborted_by_peer">::hit();
   // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
 }
 
 // The director hears at once; the fresh life says again (`on_restarted`) that it holds nothing.
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
-  if (generation != plan_.generation) return;
+  if (probe<"worker.failure_stale">::when(generation != plan_.generation)) return;
+  probe<"worker.step_threw">::hit();
   applied_ = applied;
   holds_state_ = false; // what threw may have left anything behind
   ports_.send_director(wire::actor_failed{.generation = generation,
@@ -192,7 +205,8 @@ void worker_core::on_failed(generation_id generation, step_id applied, const err
 // What the former life's mailbox held is gone, perhaps with the end of the generation in it: so that is
 // answered unasked, once the device stands still. A second answer changes nothing (MS-5).
 void worker_core::on_restarted(generation_id newest) {
-  if (newest <= plan_.generation) return;
+  if (probe<"worker.restarted_late">::when(newest <= plan_.generation)) return;
+  probe<"worker.restarted">::hit();
   plan_.generation = newest;
   phase_ = phase::stopping;
   trainer_.abort();
@@ -205,7 +219,9 @@ void worker_core::check_finished() {
   if (settings_.test_data == nullptr || plan_.rank != rank_id{0}) return finish();
   trainer_.evaluate(settings_.test_data, [this, alive = std::weak_ptr<int>{alive_},
                                           generation = plan_.generation](expected<evaluation> result) {
-    if (alive.expired() || generation != plan_.generation || phase_ != phase::finishing) return;
+    if (alive.expired()) return;
+    if (probe<"worker.evaluated_in_vain">::when(generation != plan_.generation || phase_ != phase::finishing))
+      return;
     wire::worker_finished done{.generation = plan_.generation, .step = applied_};
     if (result) {
       done.evaluated = true;
@@ -261,7 +277,8 @@ void worker_core::on_prefetcher_restarted(const std::string& cause) {
                                           .text = cause,
                                           .healed_locally = true,
                                           .fault_ns = trainer_.faults().last_strike_ns()});
-  if (!in_generation) return;
+  if (probe<"worker.prefetcher_restarted_idle">::when(!in_generation)) return;
+  probe<"worker.prefetcher_restarted">::hit();
   // The engine drops what it has had already, so starting at the newest applied step is right in any case.
   prefetch_from(phase_ == phase::running ? std::max(now.step_applied, plan_.step) : plan_.step);
   ports_.send_director(wire::first_step{plan_.generation, now.step_applied, trainer_.now()});
@@ -290,7 +307,8 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
 }
 
 void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
-  if (checkpoints_in_flight_ > 0) --checkpoints_in_flight_;
+  probe<"worker.checkpoint_not_written">::when(report.outcome == wire::checkpoint_outcome::failed);
+  if (!probe<"worker.checkpoint_of_former_life">::when(checkpoints_in_flight_ == 0)) --checkpoints_in_flight_;
   ports_.send_director(report);
   trainer_.slot_freed();
   check_finished();
@@ -302,11 +320,12 @@ void worker_core::on_peer(incarnation_id from, const wire::control& message) {
   if (const auto* m = std::get_if<wire::state_request>(&message)) return answer_request(from, *m);
   const bool expected_now = phase_ == phase::preparing && plan_.source == wire::state_source::peer &&
                             plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (!expected_now) return;
+  if (probe<"worker.peer_unheard">::when(!expected_now)) return;
   if (const auto* m = std::get_if<wire::state_offer>(&message)) {
     if (m->generation == plan_.generation && m->step == plan_.step) offer_ = *m;
   } else if (const auto* refused = std::get_if<wire::state_refused>(&message)) {
-    if (refused->generation == plan_.generation) prepare_failed({errc::aborted, refused->text});
+    if (probe<"worker.state_refused">::when(refused->generation == plan_.generation))
+      prepare_failed({errc::aborted, refused->text});
   }
 }
 
@@ -316,20 +335,22 @@ void worker_core::answer_request(incarnation_id from, const wire::state_request&
   const bool still = !trainer_.running() && !arena_busy_ && holds_state_ && applied_ == m.step &&
                      m.generation >= plan_.generation;
   const wire::member to{from, {}, 0};
-  if (!still) {
+  if (probe<"worker.refuses_state">::when(!still)) {
     const auto text = "holds " + (holds_state_ ? "step " + to_string(applied_) : std::string{"no state"});
     (void)ports_.send_peer(to, wire::state_refused{m.generation, text});
     return;
   }
   const auto bytes = std::span<const std::byte>{trainer_.state_bytes()};
-  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)})) return;
+  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)}))
+    return probe<"worker.offer_not_sent">::hit();
   ++sends_in_flight_;
   ports_.send_state(
       from, m.generation.value(), bytes,
       [this, alive = std::weak_ptr<int>{alive_}, to = from, asked = m.generation](expected<void> sent) {
         if (alive.expired()) return;
         --sends_in_flight_;
-        if (!sent) (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
+        if (probe<"worker.state_not_sent">::when(!sent))
+          (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
         begin_if_ready();
       });
 }
@@ -340,16 +361,18 @@ std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const 
                       plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
                       what.bytes == trainer_.state_bytes().size() &&
                       plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (!wanted) return {};
+  if (probe<"worker.transfer_unwanted">::when(!wanted)) return {};
   arena_busy_ = true;
   return trainer_.state_bytes();
 }
 
 void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, const expected<void>& result) {
-  if (!arena_busy_ || transfer != plan_.generation.value()) return;
+  if (probe<"worker.transfer_stale">::when(!arena_busy_ || transfer != plan_.generation.value())) return;
   arena_busy_ = false;
-  if (!result) return state_settled(error{errc::aborted, result.failure().text});
-  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
+  if (probe<"worker.transfer_torn">::when(!result))
+    return state_settled(error{errc::aborted, result.failure().text});
+  if (probe<"worker.transfer_differs">::when(!offer_ ||
+                                             digest_of(trainer_.state_bytes()) != offer_->digest)) {
     return state_settled(
         error{errc::aborted, "the state received from a peer has another digest than announced"});
   }
@@ -360,7 +383,8 @@ void worker_core::on_peer_lost(incarnation_id who, const error& cause) {
   const bool source_lost = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
                            plan_.source == wire::state_source::peer &&
                            plan_.members[plan_.source_rank.value()].incarnation == who;
-  if (source_lost) prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
+  if (probe<"worker.source_lost">::when(source_lost))
+    prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
 }
 
 } // namespace troupe

@@ -10,6 +10,8 @@ CLI::App* register_sim(CLI::App& parent, sim_options& into) {
   sim->add_option("--hosts", into.hosts, "workers, or \"all\": 1 to 4 (3)");
   sim->add_option("--workload", into.workload, "softmax (softmax)");
   sim->add_option("--faults", into.faults, "fault scenarios, with commas between, or \"all\" (all)");
+  sim->add_flag("--coverage", into.coverage,
+                "lists the branches of recovery that the runs took; exit code 1 if one was not reached");
   sim->add_flag("--json", into.json, "one JSON object on standard output");
   sim->callback([&into] { into.given = true; });
   return sim;

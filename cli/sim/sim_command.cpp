@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/sim/coverage.hpp"
 #include "cli/sim/scenario.hpp"
 
 namespace troupe {
@@ -124,8 +125,12 @@ int run_sim(const sim_options& options, std::ostream& out, std::ostream& err) {
             << std::flush;
     }
   }
-  if (options.json) out << nlohmann::json{{"sim", rows}, {"wrong", wrong}}.dump() << "\n";
-  return wrong == 0 ? exit_right : exit_wrong;
+  nlohmann::json all{{"sim", rows}, {"wrong", wrong}};
+  if (options.coverage) all["coverage"] = sim::coverage_json();
+  if (options.json) out << all.dump() << "\n";
+  if (options.coverage && !options.json) sim::tell_coverage(out);
+  const bool covered = !options.coverage || sim::unreached_probes().empty();
+  return wrong == 0 && covered ? exit_right : exit_wrong;
 }
 
 } // namespace troupe

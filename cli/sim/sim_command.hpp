@@ -1,10 +1,13 @@
 // `troupe sim`: simulated jobs under faults, one run a seed, a number of workers and a fault scenario.
 //
-//   troupe sim --seeds A..B [--hosts N] [--workload softmax] [--faults LIST] [--json]
+//   troupe sim --seeds A..B [--hosts N] [--workload softmax] [--faults LIST]
+//              [--coverage] [--json]
 //
 // `--hosts N`: workers, each a simulated process with an actor system of its own (1 to 4 of them: "all").
 // `--faults LIST`: names with commas between, or "all".
-// Exit codes: 0 every run is right, 1 one is not (its replay command is printed), 2 usage.
+// `--coverage`: lists which branches of recovery the runs took, those that none took first.
+// Exit codes: 0 every run is right, 1 one is not (its replay command is printed), or with `--coverage` a
+// branch was not reached, 2 usage.
 #pragma once
 
 #include <iosfwd>
@@ -22,6 +25,7 @@ struct sim_options {
   std::string hosts{"3"};
   std::string workload{"softmax"};
   std::string faults{"all"};
+  bool coverage{false};
   bool json{false};
 };
 

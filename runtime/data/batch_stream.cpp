@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/data/limits.hpp"
 
 namespace troupe {
@@ -28,6 +29,7 @@ std::optional<batch> batch_stream::try_next(generation_id generation, step_id st
         next_step_.store(step.next().value());
         return found;
       }
+      probe<"stream.old_batch_dropped">::hit();
       give_back(std::move(*found));
     }
   }

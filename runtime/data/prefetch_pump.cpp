@@ -11,6 +11,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/data/sample_order.hpp"
 
 namespace troupe {
@@ -74,7 +75,7 @@ private:
     if (closed_) return;
     active_ = false;
     stream_->clear();
-    if (version != wanted_version_) return; // a later call is on its way
+    if (probe<"prefetcher.assignment_overtaken">::when(version != wanted_version_)) return;
     version_ = version;
     assignment_ = next;
     step_ = next.first_step;
@@ -114,7 +115,7 @@ private:
       complete = filled.has_value();
       return filled;
     });
-    if (!complete || superseded()) return;
+    if (!complete || probe<"prefetcher.batch_overtaken">::when(superseded())) return;
     step_ = step_.next();
     stream_->publish(std::move(next));
     if (step_ != assignment_.last_step && stream_->credit_left() > 0) wake();
@@ -163,7 +164,8 @@ private:
 
   void failed(const error& cause) {
     active_ = false;
-    if (superseded()) return;
+    if (probe<"prefetcher.failure_overtaken">::when(superseded())) return;
+    probe<"prefetcher.read_failed">::hit();
     const std::lock_guard lock{failed_mutex_};
     if (closed_ || !hooks_.on_failed) return;
     hooks_.on_failed(

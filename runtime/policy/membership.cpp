@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -40,6 +41,10 @@ membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who
 membership::outputs membership::on_lost(std::uint32_t index, const std::string& cause, time_point now) {
   outputs out;
   if (phase_ == phase::done || index >= slots_.size()) return out;
+  probe<"membership.lost_while_assembling">::when(phase_ == phase::assembling);
+  probe<"membership.lost_while_choosing">::when(phase_ == phase::choosing);
+  probe<"membership.lost_while_preparing">::when(phase_ == phase::preparing);
+  probe<"membership.lost_while_running">::when(phase_ == phase::running);
   slots_[index] = {.external = slots_[index].external, .since = now};
   if (!slots_[index].external) out.emplace_back(action::start_process{index});
   end_generation(cause, now, out);
@@ -52,6 +57,7 @@ membership::outputs membership::on_worker_failed(incarnation_id who, const std::
   outputs out;
   slot* member = find(who);
   if (phase_ == phase::done || member == nullptr) return out;
+  probe<"membership.worker_failed">::hit();
   member->holds_state = false;
   end_generation(cause, now, out);
   return out;
@@ -61,7 +67,9 @@ membership::outputs membership::on_stopped(incarnation_id who, generation_id end
                                            bool holds_state, time_point now) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::assembling || member == nullptr || ended != generation_) return out; // MS-5
+  if (probe<"membership.stop_stale">::when(phase_ != phase::assembling || member == nullptr ||
+                                           ended != generation_))
+    return out; // MS-5
   member->idle = true;
   member->holds_state = holds_state;
   member->applied = applied;
@@ -71,7 +79,7 @@ membership::outputs membership::on_stopped(incarnation_id who, generation_id end
 
 membership::outputs membership::on_resume_point(expected<resume_point> found, time_point now) {
   outputs out;
-  if (phase_ != phase::choosing) return out;
+  if (probe<"membership.resume_point_stale">::when(phase_ != phase::choosing)) return out;
   if (!found) return end(found.failure());
   prepare(*found, now, out);
   return out;
@@ -81,7 +89,9 @@ membership::outputs membership::on_prepared(incarnation_id who, generation_id pr
                                             time_point now) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::preparing || member == nullptr || prepared != generation_) return out; // MS-5
+  if (probe<"membership.prepared_stale">::when(phase_ != phase::preparing || member == nullptr ||
+                                               prepared != generation_))
+    return out; // MS-5
   if (step != plan_.step) {
     return end({errc::internal, "slot " + std::to_string(*slot_of(who)) + " prepared step " +
                                     to_string(step) + " where step " + to_string(plan_.step) +
@@ -100,9 +110,14 @@ membership::outputs membership::on_prepared(incarnation_id who, generation_id pr
 membership::outputs membership::on_prepare_failed(incarnation_id who, generation_id failed,
                                                   const error& cause, time_point now) {
   outputs out;
-  if (phase_ != phase::preparing || find(who) == nullptr || failed != generation_) return out; // MS-5
-  if (reaction_of(cause.code) == reaction::stop && cause.code != errc::corrupt) return end(cause);
-  if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
+  if (probe<"membership.prepare_failure_stale">::when(phase_ != phase::preparing || find(who) == nullptr ||
+                                                      failed != generation_))
+    return out; // MS-5
+  const bool fatal = reaction_of(cause.code) == reaction::stop && cause.code != errc::corrupt;
+  if (probe<"membership.prepare_fatal">::when(fatal)) return end(cause);
+  if (probe<"membership.prepare_given_up">::when(++prepare_failures_ >= settings_.prepare_attempts_max))
+    return end(cause);
+  probe<"membership.prepare_tried_again">::hit();
   end_generation(cause.text, now, out);
   return out;
 }
@@ -110,7 +125,9 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
 membership::outputs membership::on_finished(incarnation_id who, generation_id finished) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::running || member == nullptr || finished != generation_) return out; // MS-5
+  if (probe<"membership.finish_stale">::when(phase_ != phase::running || member == nullptr ||
+                                             finished != generation_))
+    return out; // MS-5
   member->finished = true;
   const auto over = [](const slot& s) { return !s.joined || s.finished; };
   if (!std::all_of(slots_.begin(), slots_.end(), over)) return out;
@@ -126,10 +143,13 @@ membership::outputs membership::on_tick(time_point now) {
     const slot& s = slots_[i];
     const auto waited = now - s.since;
     if (!s.joined && !s.external && waited > settings_.join_deadline) {
+      probe<"membership.join_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not join within its deadline"});
     } else if (s.joined && phase_ == phase::assembling && !s.idle && waited > settings_.answer_deadline) {
+      probe<"membership.leave_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not leave the ended generation within its deadline"});
     } else if (s.joined && phase_ == phase::preparing && !s.prepared && waited > settings_.answer_deadline) {
+      probe<"membership.prepare_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not prepare the generation within its deadline"});
     } else {
       continue;
@@ -152,7 +172,7 @@ membership::outputs membership::end(error cause) {
 
 void membership::end_generation(const std::string& cause, time_point now, outputs& out) {
   phase_ = phase::assembling;
-  if (ended_sent_) return;
+  if (probe<"membership.ended_already">::when(ended_sent_)) return;
   ended_sent_ = true;
   for (slot& s : slots_) {
     const bool was_member = std::any_of(plan_.members.begin(), plan_.members.end(), [&](const auto& m) {
@@ -192,6 +212,7 @@ void membership::advance(time_point now, outputs& out) {
     if (holds(s) && (newest == nullptr || s.applied > newest->applied)) newest = &s;
   }
   if (newest != nullptr) {
+    probe<"membership.resumes_from_memory">::hit();
     prepare({newest->applied, {}}, now, out); // MS-3
   } else {
     phase_ = phase::choosing;
@@ -221,6 +242,8 @@ void membership::prepare(const resume_point& from, time_point now, outputs& out)
     member.source = holder                     ? member_source::peer
                     : !from.checkpoint.empty() ? member_source::checkpoint
                                                : member_source::fresh;
+    probe<"membership.state_from_peer">::when(holder.has_value());
+    probe<"membership.state_from_checkpoint">::when(!holder && !from.checkpoint.empty());
     if (holder) member.source_rank = *holder;
   }
   out.emplace_back(action::prepare_generation{plan_});

@@ -8,6 +8,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/policy/canonical_sum.hpp"
 #include "runtime/train/flat_math.hpp"
 #include "runtime/train/limits.hpp"
@@ -78,11 +79,13 @@ void step_engine::begin(const step_run& run) {
 void step_engine::end() {
   if (idle()) return;
   ending_ = true;
+  probe<"engine.ended_while_starved">::when(phase_ == phase::starved);
+  probe<"engine.ended_while_paused">::when(phase_ == phase::paused);
   if (phase_ == phase::starved || phase_ == phase::paused) enqueue();
 }
 
 void step_engine::abandon() {
-  if (!idle()) leave();
+  if (probe<"engine.abandoned">::when(!idle())) leave();
 }
 
 void step_engine::resume() {
@@ -116,7 +119,7 @@ void step_engine::enqueue() {
 }
 
 void step_engine::on_queue(std::uint64_t ticket) {
-  if (ticket != ticket_ || phase_ != phase::queued) return;
+  if (probe<"engine.turn_stale">::when(ticket != ticket_ || phase_ != phase::queued)) return;
   guarded([this] { advance(); });
 }
 
@@ -125,7 +128,7 @@ void step_engine::on_batch_ready() {
 }
 
 void step_engine::advance() {
-  if (ending_) return finish(run_end::ended);
+  if (probe<"engine.ended">::when(ending_)) return finish(run_end::ended);
   if (std::exchange(run_.snapshot_first, false)) return after_step();
   if (applied_ == run_.last_step) return finish(run_end::finished);
   if (!step_open_) start_step();
@@ -172,7 +175,7 @@ void step_engine::on_reduced(expected<std::span<const float>> sum) {
   invariant(phase_ == phase::reducing, "SE-3: an all-reduce completes once, in the run that started it");
   now_.comm_wait += lap();
   if (sum) return guarded([&] { collect(*sum); });
-  if (sum.failure().code == errc::aborted) return finish(run_end::aborted);
+  if (probe<"engine.aborted">::when(sum.failure().code == errc::aborted)) return finish(run_end::aborted);
   fail(sum.failure());
 }
 
@@ -247,6 +250,7 @@ void step_engine::finish(run_end how) {
 }
 
 void step_engine::fail(const error& cause) {
+  probe<"engine.failed">::hit();
   leave();
   context_.observer.on_failed(applied_, cause);
 }
