@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 
 namespace troupe {
@@ -44,6 +45,7 @@ void director_core::act(const action::start_process& action) {
   slot.who.reset();
   slot.ready = false;
   slot.finished.reset();
+  if (TROUPE_PLANTED("director.restart_counter_reset")) slot.budget = restart_intensity{settings_.intensity};
   if (slot.budget.admitted() <= 1) return launch(action.slot); // the first replacement is at once
   probe<"director.replacement_waited">::hit();
   ports_.call_after(slot.pause.next(ports_.random()), [this, index = action.slot] {
@@ -90,6 +92,7 @@ void director_core::act(const action::prepare_generation& action) {
                                    .checkpoint = plan.checkpoint,
                                    .collective = *place,
                                    .fired_faults = fired_.encode()};
+  if (TROUPE_PLANTED("director.fired_fault_forgotten")) message.fired_faults.clear();
   for (const auto& member : plan.members) {
     message.members.push_back({member.incarnation, slots_[member.slot].address, member.slot});
   }
@@ -105,7 +108,8 @@ void director_core::act(const action::prepare_generation& action) {
 
 // The journal is written while the members prepare; whatever comes last starts the generation (DI-5).
 void director_core::act(const action::start_generation& action) {
-  if (journaled_ >= action.generation) return announce_start(action);
+  if (journaled_ >= action.generation || TROUPE_PLANTED("director.started_before_journaled"))
+    return announce_start(action);
   probe<"director.start_held_for_journal">::hit();
   held_start_ = action;
   held_since_ = ports_.now();
@@ -157,7 +161,7 @@ void director_core::check_replicas() {
 // --- what workers say -----------------------------------------------------------------------------------
 
 expected<void> director_core::on_offer(const join_offer& offer) {
-  if (probe<"director.offer_while_ending">::when(stopping_)) return error{errc::refused, "the job is ending"};
+  if (stopping_) return error{errc::refused, "the job is ending"};
   std::optional<std::uint32_t> index;
   if (offer.slot >= 0) {
     const auto wanted = static_cast<std::uint32_t>(offer.slot);
@@ -194,7 +198,7 @@ std::optional<std::uint32_t> director_core::slot_of(incarnation_id who) const {
 
 void director_core::on_message(incarnation_id from, const wire::control& message) {
   const auto slot = slot_of(from);
-  if (probe<"director.stranger_unheard">::when(!slot)) return; // DI-2
+  if (!slot) return; // DI-2
   std::visit([&](const auto& m) { hear(*slot, m); }, message);
 }
 
@@ -248,7 +252,7 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
 }
 
 void director_core::hear(std::uint32_t index, const wire::first_step& m) {
-  if (probe<"director.first_step_stale">::when(m.generation != members_.generation())) return;
+  if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
   if (std::exchange(progressing_, m.generation) != m.generation)
     ports_.record(record::first_step_applied{m.generation, m.step});
@@ -271,7 +275,7 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
 }
 
 void director_core::hear(std::uint32_t, const wire::step_report& m) {
-  if (probe<"director.step_report_stale">::when(m.generation != members_.generation())) return;
+  if (m.generation != members_.generation()) return;
   newest_step_ = std::max(newest_step_, m.step.value());
   if (m.steps_done > 0) {
     guard_.committed(m.step);
@@ -287,7 +291,7 @@ void director_core::hear(std::uint32_t index, const wire::checkpoint_report& m) 
 }
 
 void director_core::hear(std::uint32_t index, const wire::worker_finished& m) {
-  if (probe<"director.finish_stale">::when(m.generation != members_.generation())) return;
+  if (m.generation != members_.generation()) return;
   slots_[index].finished = m;
   newest_step_ = std::max(newest_step_, m.step.value());
   apply(members_.on_finished(*slots_[index].who, m.generation));

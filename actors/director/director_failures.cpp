@@ -11,7 +11,7 @@ namespace record = job_record;
 
 void director_core::on_path_lost(incarnation_id who, const error& cause) {
   const auto index = slot_of(who);
-  if (probe<"director.path_of_stranger_lost">::when(!index)) return;
+  if (!index) return;
   auto& slot = slots_[*index];
   detector_.path_error(who, ports_.now());
   if (stopping_ && !slot.child) {
@@ -43,7 +43,7 @@ void director_core::expect_ready(std::uint32_t index, duration within, failure_k
 
 void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
   auto& slot = slots_[index];
-  if (probe<"director.earlier_process_ended">::when(slot.pid != exit.pid)) return;
+  if (slot.pid != exit.pid) return;
   if (stopping_) {
     if (slot.who) ports_.close(*slot.who, {errc::process_died, exit.text()});
     slot.pid = 0;
@@ -112,7 +112,7 @@ bool director_core::admit(std::uint32_t index, failure& what, const std::string&
 
 void director_core::condemn(std::uint32_t index, failure_kind kind, std::string text) {
   auto& slot = slots_[index];
-  if (probe<"director.condemned_already">::when(slot.pid == 0 || slot.condemned)) return;
+  if (slot.pid == 0 || slot.condemned) return;
   slot.condemned = kind;
   slot.condemned_text = std::move(text);
   slot.condemned_at = ports_.now();

@@ -4,6 +4,7 @@
 
 #include "runtime/base/digest.hpp"
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 
 namespace troupe {
@@ -26,8 +27,7 @@ void worker_core::on_director(const wire::control& message) {
 }
 
 void worker_core::hear(const wire::prepare_generation& m) {
-  if (probe<"worker.prepare_ignored">::when(phase_ != phase::idle || m.generation <= plan_.generation))
-    return; // WK-3
+  if (phase_ != phase::idle || m.generation <= plan_.generation) return; // WK-3
   plan_ = m;
   phase_ = phase::preparing;
   connected_ = state_ready_ = start_asked_ = false;
@@ -43,7 +43,7 @@ void worker_core::hear(const wire::prepare_generation& m) {
 void worker_core::get_state() {
   switch (plan_.source) {
   case wire::state_source::keep:
-    if (probe<"worker.cannot_keep">::when(!holds_state_ || applied_ != plan_.step)) {
+    if (!holds_state_ || applied_ != plan_.step) {
       return prepare_failed({errc::internal, "asked to keep step " + to_string(plan_.step) + ", holds " +
                                                  (holds_state_ ? to_string(applied_) : "nothing")});
     }
@@ -80,7 +80,6 @@ void worker_core::load_from_checkpoint() {
         arena_busy_ = false;
         if (probe<"worker.checkpoint_not_loaded">::when(!loaded)) return state_settled(loaded.failure());
         if (loaded->step == plan_.step) return state_settled({});
-        probe<"worker.checkpoint_of_other_step">::hit();
         state_settled(error{errc::corrupt, plan_.checkpoint + ": holds step " + to_string(loaded->step)});
       });
 }
@@ -99,7 +98,7 @@ void worker_core::state_settled(const expected<void>& result) {
 }
 
 void worker_core::on_connected(generation_id generation, expected<void> result) {
-  if (probe<"worker.connection_stale">::when(generation != plan_.generation)) return;
+  if (generation != plan_.generation) return;
   connecting_ = false;
   if (probe<"worker.connected_after_the_end">::when(phase_ == phase::stopping)) return check_stopped();
   if (probe<"worker.not_connected">::when(!result)) return prepare_failed(result.failure());
@@ -118,8 +117,7 @@ void worker_core::prepare_failed(const error& cause) {
 }
 
 void worker_core::hear(const wire::start_generation& m) {
-  if (probe<"worker.start_ignored">::when(m.generation != plan_.generation || phase_ != phase::prepared))
-    return; // WK-3
+  if (m.generation != plan_.generation || phase_ != phase::prepared) return; // WK-3
   start_asked_ = true;
   begin_if_ready();
 }
@@ -131,12 +129,13 @@ void worker_core::begin_if_ready() {
   // A generation begins where another one died: its checkpoint of this very step may have died with it.
   const bool kept = plan_.step == step_id{0} || plan_.source == wire::state_source::checkpoint;
   probe<"worker.checkpoint_due_again">::when(!kept);
-  trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0}, kept);
+  const bool again = TROUPE_PLANTED("worker.step_applied_twice") && plan_.step != step_id{0};
+  const auto first = again ? step_id{plan_.step.value() - 1} : plan_.step;
+  trainer_.begin(plan_.generation, first, plan_.rank == rank_id{0}, kept);
 }
 
 void worker_core::hear(const wire::end_generation& m) {
   if (m.generation != plan_.generation) { // WK-3: never joined; say what is held
-    probe<"worker.ended_before_joined">::hit();
     if (m.generation > plan_.generation) plan_.generation = m.generation;
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_ && !arena_busy_});
     return;
@@ -145,7 +144,7 @@ void worker_core::hear(const wire::end_generation& m) {
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_});
     return;
   }
-  if (probe<"worker.ended_twice">::when(phase_ == phase::stopping)) return;
+  if (phase_ == phase::stopping) return;
   probe<"worker.ended_while_preparing">::when(phase_ == phase::preparing);
   probe<"worker.ended_while_prepared">::when(phase_ == phase::prepared);
   probe<"worker.ended_while_running">::when(phase_ == phase::running);
@@ -175,7 +174,7 @@ void worker_core::on_first_step(generation_id generation, step_id step, time_poi
 }
 
 void worker_core::on_ended(generation_id generation, step_id applied, run_end how) {
-  if (probe<"worker.end_stale">::when(generation != plan_.generation)) return;
+  if (generation != plan_.generation) return;
   applied_ = applied;
   if (phase_ == phase::stopping) return check_stopped();
   if (how == run_end::finished) {
@@ -189,7 +188,7 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
 
 // The director hears at once; the fresh life says again (`on_restarted`) that it holds nothing.
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
-  if (probe<"worker.failure_stale">::when(generation != plan_.generation)) return;
+  if (generation != plan_.generation) return;
   probe<"worker.step_threw">::hit();
   applied_ = applied;
   holds_state_ = false; // what threw may have left anything behind
@@ -205,7 +204,7 @@ void worker_core::on_failed(generation_id generation, step_id applied, const err
 // What the former life's mailbox held is gone, perhaps with the end of the generation in it: so that is
 // answered unasked, once the device stands still. A second answer changes nothing (MS-5).
 void worker_core::on_restarted(generation_id newest) {
-  if (probe<"worker.restarted_late">::when(newest <= plan_.generation)) return;
+  if (newest <= plan_.generation) return;
   probe<"worker.restarted">::hit();
   plan_.generation = newest;
   phase_ = phase::stopping;
@@ -253,6 +252,7 @@ void worker_core::report_progress() {
 // --- data and checkpoints -------------------------------------------------------------------------------
 
 void worker_core::prefetch_from(step_id step) {
+  if (TROUPE_PLANTED("worker.step_applied_twice") && step != step_id{0}) step = step_id{step.value() - 1};
   const auto& steps = trainer_.settings().steps;
   const auto range =
       shard_range(steps.shards, static_cast<std::uint32_t>(plan_.members.size()), plan_.rank.value());
@@ -297,6 +297,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
                                .world = static_cast<std::uint32_t>(plan_.members.size()),
                                .optimizer = trainer_.rule().text(),
                                .schedule = text_of(settings.steps.rate)};
+  if (TROUPE_PLANTED("worker.checkpoint_of_uncommitted_step")) metadata.step = step.next();
   ++checkpoints_in_flight_;
   ports_.send_director(wire::checkpoint_report{.generation = generation,
                                                .outcome = wire::checkpoint_outcome::taken,
@@ -308,7 +309,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
 
 void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   probe<"worker.checkpoint_not_written">::when(report.outcome == wire::checkpoint_outcome::failed);
-  if (!probe<"worker.checkpoint_of_former_life">::when(checkpoints_in_flight_ == 0)) --checkpoints_in_flight_;
+  if (checkpoints_in_flight_ > 0) --checkpoints_in_flight_;
   ports_.send_director(report);
   trainer_.slot_freed();
   check_finished();
@@ -324,8 +325,7 @@ void worker_core::on_peer(incarnation_id from, const wire::control& message) {
   if (const auto* m = std::get_if<wire::state_offer>(&message)) {
     if (m->generation == plan_.generation && m->step == plan_.step) offer_ = *m;
   } else if (const auto* refused = std::get_if<wire::state_refused>(&message)) {
-    if (probe<"worker.state_refused">::when(refused->generation == plan_.generation))
-      prepare_failed({errc::aborted, refused->text});
+    if (refused->generation == plan_.generation) prepare_failed({errc::aborted, refused->text});
   }
 }
 
@@ -335,7 +335,7 @@ void worker_core::answer_request(incarnation_id from, const wire::state_request&
   const bool still = !trainer_.running() && !arena_busy_ && holds_state_ && applied_ == m.step &&
                      m.generation >= plan_.generation;
   const wire::member to{from, {}, 0};
-  if (probe<"worker.refuses_state">::when(!still)) {
+  if (!still) {
     const auto text = "holds " + (holds_state_ ? "step " + to_string(applied_) : std::string{"no state"});
     (void)ports_.send_peer(to, wire::state_refused{m.generation, text});
     return;
@@ -367,12 +367,11 @@ std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const 
 }
 
 void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, const expected<void>& result) {
-  if (probe<"worker.transfer_stale">::when(!arena_busy_ || transfer != plan_.generation.value())) return;
+  if (!arena_busy_ || transfer != plan_.generation.value()) return;
   arena_busy_ = false;
   if (probe<"worker.transfer_torn">::when(!result))
     return state_settled(error{errc::aborted, result.failure().text});
-  if (probe<"worker.transfer_differs">::when(!offer_ ||
-                                             digest_of(trainer_.state_bytes()) != offer_->digest)) {
+  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
     return state_settled(
         error{errc::aborted, "the state received from a peer has another digest than announced"});
   }

@@ -1,6 +1,7 @@
 #include "cli/sim/checkers.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -54,24 +55,62 @@ bool check_end(cluster& over, const reference& known, int exit_code, findings& o
   return true;
 }
 
+// All replicas were gone at some time: a generation took its state from the disk, or began anew.
+bool replicas_lost(const cluster& over) {
+  std::istringstream lines{over.events()};
+  bool failed = false;
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (event.is_discarded()) continue;
+    failed = failed || event.at("event") == "failure_detected";
+    if (failed && event.at("event") == "state_sent" && event.at("source") != "peer") return true;
+  }
+  return false;
+}
+
 // What the summary says of its failures makes sense: time runs forward, a living replica loses one step at
 // most, and nobody who survived was killed for it.
 void check_failures(cluster& over, const fault_scenario& scenario, findings& out) {
   const auto& summary = over.ends().back().summary;
+  const bool lost = replicas_lost(over);
   for (const auto& failure : summary.failures) {
     const auto label = "failure '" + failure.cause + "': ";
     if (failure.recovered_ms.value_or(0) < 0 || failure.detected_ms.value_or(0) < 0)
       out.push_back(label + "recovered after " + std::to_string(failure.recovered_ms.value_or(0)) + " ms");
     if ((failure.source == "peer" || failure.source == "memory") &&
-        failure.steps_lost > over.steps_lost_max())
+        failure.steps_lost > over.steps_lost_max() && !lost)
       out.push_back(label + std::to_string(failure.steps_lost) + " steps lost although a replica lived");
   }
   if (scenario.keeps_survivors && !summary.survivors_kept)
     out.emplace_back("a surviving worker lost its process");
 }
 
-void check_events(cluster& over, findings& out) {
+// Failures of one slot within the period of the intensity are no more than it admits (RI-1).
+class intensity_check {
+public:
+  explicit intensity_check(const intensity_policy& policy)
+      : policy_{policy} {}
+  void next_job() { recent_.clear(); }
+  void add(const nlohmann::json& failure, findings& out) {
+    auto& times = recent_[failure.at("rank")];
+    const double now = failure.at("t");
+    times.push_back(now);
+    while (now - times.front() >= to_s(policy_.period))
+      times.pop_front();
+    if (times.size() > policy_.restarts_max)
+      out.push_back("worker " + to_string(rank_id{failure.at("rank")}) + " failed " +
+                    std::to_string(times.size()) + " times within " + std::to_string(to_s(policy_.period)) +
+                    " s, and the job went on");
+  }
+
+private:
+  intensity_policy policy_;
+  std::map<std::uint32_t, std::deque<double>> recent_;
+};
+
+void check_events(cluster& over, const fault_scenario& scenario, findings& out) {
   std::istringstream lines{over.events()};
+  intensity_check intensity{make_graph(over.what(), {}).intensity()};
   std::uint64_t newest = 0;
   bool finished = false;
   bool over_in_order = false;
@@ -82,7 +121,9 @@ void check_events(cluster& over, findings& out) {
       continue;
     }
     const auto& name = event.at("event");
-    if (name == "job_started" && over_in_order) newest = 0; // a new job, not a successor
+    if (name == "job_started" && (over_in_order || scenario.generations_anew)) newest = 0; // no successor
+    if (name == "job_started") intensity.next_job();
+    if (name == "failure_detected") intensity.add(event, out);
     finished = name == "job_finished";
     over_in_order = finished || (over_in_order && name != "job_started");
     if (name != "generation_started") continue;
@@ -143,11 +184,11 @@ reference reference_of(cluster& from) {
 }
 
 findings check(cluster& over, const reference& known, const fault_scenario& scenario) {
-  findings out;
+  findings out = over.published_torn();
   if (!check_end(over, known, scenario.exit_code, out)) return out;
   for (auto& one : over.samples().check())
     out.push_back(std::move(one));
-  check_events(over, out);
+  check_events(over, scenario, out);
   check_failures(over, scenario, out);
   check_checkpoint(over, known, scenario, out);
   if (over.leases_lost() != 0) out.push_back(std::to_string(over.leases_lost()) + " leases are lost");

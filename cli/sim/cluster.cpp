@@ -8,6 +8,8 @@
 #include "actors/director/director_actor.hpp"
 #include "actors/graph/director_process.hpp"
 #include "actors/graph/worker_process.hpp"
+#include "runtime/checkpoint/catalog.hpp"
+#include "runtime/checkpoint/version_name.hpp"
 #include "runtime/policy/timeouts.hpp"
 
 namespace troupe::sim {
@@ -157,6 +159,7 @@ private:
     process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
   }
   void begin() {
+    if (std::exchange(owner_.generations_forgotten_, false)) owner_.history_.next_job();
     auto made = director_process::make(
         {.env = seams_.env(),
          .door = *door_,
@@ -201,6 +204,11 @@ cluster::cluster(std::uint64_t seed, const workload& what)
     , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
   machine_.collectives.set_aborts_split(aborts_split(seed));
+  machine_.disk.before_change([this](sim_process& who) {
+    look_at_disk();
+    const auto hook = before_change_; // may be replaced by its own call
+    if (hook) hook(who);
+  });
 }
 
 cluster::~cluster() = default;
@@ -214,6 +222,24 @@ void cluster::start_director() {
   });
   ends_.back().pid = process.pid();
   roles_[process.pid()] = role::director;
+}
+
+void cluster::look_at_disk() {
+  auto& disk = machine_.disk;
+  const auto names = disk.list(checkpoint_directory);
+  std::set<std::string> now;
+  for (const auto& name : names ? *names : std::vector<std::string>{}) {
+    const auto parsed = parse_version_name(name);
+    if (!parsed || parsed->state != version_state::whole) continue;
+    now.insert(name);
+    if (published_.contains(name)) continue;
+    const auto path = join_path(checkpoint_directory, name);
+    const auto version = read_manifest(disk, path);
+    const auto whole = version ? verify_files(disk, path, *version) : expected<void>{version.failure()};
+    if (!whole)
+      published_torn_.push_back(path + " is published and does not verify: " + whole.failure().text);
+  }
+  published_ = std::move(now);
 }
 
 std::vector<std::int64_t> cluster::alive(role which) const {
@@ -241,6 +267,7 @@ bool cluster::run(const between& strike) {
     return over() || machine_.world.now() > end;
   };
   (void)machine_.world.run_until(stop, events_max);
+  look_at_disk();
   return over();
 }
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,13 @@ public:
   // Until the newest director's job is over and no process is left; false when a budget was spent first.
   [[nodiscard]] bool run(const between& strike);
 
+  // The newest director, which has not begun, is not told where its predecessor got to.
+  void forget_generations() { generations_forgotten_ = true; }
+  // Called before each change that a process makes to the disk; may end the process.
+  void before_change(std::function<void(sim_process&)> hook) { before_change_ = std::move(hook); }
+  // Checks the versions that have got their names since the last look; happens before every change.
+  void look_at_disk();
+
   [[nodiscard]] sim_machine& machine() { return machine_; }
   [[nodiscard]] const workload& what() const { return what_; }
   [[nodiscard]] history& samples() { return history_; }
@@ -65,6 +73,8 @@ public:
   [[nodiscard]] std::uint64_t steps_lost_max() const { return steps_lost_max_; }
   // Leases that workers still held when their job was over.
   [[nodiscard]] std::size_t leases_lost() const { return leases_lost_; }
+  // Versions that had their names before they were whole, one line each.
+  [[nodiscard]] const std::vector<std::string>& published_torn() const { return published_torn_; }
 
 private:
   class director_program;
@@ -82,6 +92,10 @@ private:
   std::map<std::int64_t, role> roles_;
   director_program* director_{nullptr}; // the newest, while it lives
   std::size_t leases_lost_{0};
+  bool generations_forgotten_{false};
+  std::function<void(sim_process&)> before_change_;
+  std::set<std::string> published_; // as of the last look
+  std::vector<std::string> published_torn_;
   sim_machine machine_; // last: its processes use all of the above
 };
 

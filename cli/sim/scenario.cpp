@@ -1,5 +1,7 @@
 #include "cli/sim/scenario.hpp"
 
+#include "cli/sim/conversation.hpp"
+
 namespace troupe::sim {
 namespace {
 
@@ -19,6 +21,17 @@ void add_lines(std::string& to, std::string_view title, const std::vector<std::s
     to += "  " + line + "\n";
 }
 
+run_result converse_as_run(const run_request& request) {
+  auto played = converse(request.seed);
+  return {.request = request,
+          .findings = std::move(played.findings),
+          .struck = std::move(played.struck),
+          .trace_digest = std::move(played.trace_digest),
+          .events = played.events,
+          .virtual_time = played.virtual_time,
+          .log = std::move(played.log)};
+}
+
 } // namespace
 
 std::string replay_command(const run_request& what) {
@@ -36,11 +49,12 @@ std::string run_result::report() const {
   return text;
 }
 
-const reference& simulator::known(std::uint32_t workers) {
-  const auto [place, fresh] = known_.try_emplace(workers);
+const reference& simulator::known(std::uint32_t workers, std::uint64_t checkpoint_every) {
+  const auto [place, fresh] = known_.try_emplace({workers, checkpoint_every});
   if (!fresh) return place->second;
   auto what = base_;
   what.workers = workers;
+  what.checkpoint_every = checkpoint_every;
   what.keep = keep_all;
   cluster quiet{reference_seed, what};
   quiet.start_director();
@@ -54,10 +68,12 @@ expected<run_result> simulator::run(const run_request& request) {
   if (scenario == nullptr)
     return error{errc::bad_argument,
                  "--faults " + request.faults + ": unknown; accepted: " + accepted_names()};
-  const auto& right = known(request.workers);
+  if (request.faults == conversation_scenario) return converse_as_run(request);
+  const auto usual_events = known(request.workers).events;
   auto what = base_;
   what.workers = request.workers;
-  strikes struck{request.faults, request.seed, right.events, what};
+  strikes struck{request.faults, request.seed, usual_events, what};
+  const auto& right = known(what.workers, what.checkpoint_every);
   cluster job{request.seed, what};
   struck.arm(job);
   job.start_director();

@@ -40,12 +40,16 @@ public:
       : base_{std::move(base)} {}
   // errc::bad_argument: no such scenario.
   [[nodiscard]] expected<run_result> run(const run_request& what);
-  // What a run without faults ends with; made once a number of workers.
-  [[nodiscard]] const reference& known(std::uint32_t workers);
+  // What a run without faults ends with; made once a number of workers and a distance of checkpoints.
+  [[nodiscard]] const reference& known(std::uint32_t workers) {
+    return known(workers, base_.checkpoint_every);
+  }
 
 private:
+  [[nodiscard]] const reference& known(std::uint32_t workers, std::uint64_t checkpoint_every);
+
   workload base_;
-  std::map<std::uint32_t, reference> known_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, reference> known_;
 };
 
 } // namespace troupe::sim

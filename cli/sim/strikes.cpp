@@ -4,13 +4,17 @@
 #include <array>
 #include <csignal>
 
+#include "runtime/checkpoint/catalog.hpp"
+#include "runtime/checkpoint/version_name.hpp"
+
 namespace troupe::sim {
 namespace {
 
 constexpr std::uint64_t try_again_events = 25;
-constexpr std::uint64_t recovery_events = 600; // about as many as a recovery takes
+constexpr std::uint64_t director_stops_ms_max = 8000; // shorter or longer than workers wait for it
+constexpr std::uint64_t recovery_events = 600;        // about as many as a recovery takes
 
-constexpr std::array<fault_scenario, 20> scenarios{{
+constexpr std::array<fault_scenario, 30> scenarios{{
     {"none", "no fault", 1, 0},
     {"kill", "one worker is killed", 1, std::nullopt},
     {"kill-two", "two workers are killed, at any two moments", 1, std::nullopt},
@@ -31,6 +35,20 @@ constexpr std::array<fault_scenario, 20> scenarios{{
     {"planned-all", "every worker is killed by the job's own fault plan", 1, std::nullopt},
     {"bit-flip", "the newest checkpoint is damaged, then every worker is killed", 1, std::nullopt},
     {"same-error", "the same step throws again and again", 1, std::nullopt, false, true, 3},
+    {"often", "worker 0 throws or is killed at one step after the other", 1, std::nullopt, false, true, 3},
+    {"prefetcher-often", "the reader of worker 0 throws at one step after the other", 1, std::nullopt, false,
+     true, 3},
+    {"prefetcher-and-worker", "the reader throws and a worker is killed, at nearly the same step", 1,
+     std::nullopt},
+    {"stop-director", "the director stops for a while", 1, std::nullopt, true, false},
+    {"damaged-version", "all workers are killed, and a file of the newest checkpoint is lost or changed", 1,
+     std::nullopt},
+    {"damaged-journal", "the journal is damaged and the director is killed", 1, std::nullopt, true, true, 0,
+     true},
+    {"busy-disk", "a checkpoint after every step, and the step throws", 1, std::nullopt},
+    {"torn-replacement", "all workers are killed while a checkpoint is replaced", 1, std::nullopt},
+    {"failed-replacement", "the disk fails for a moment while a checkpoint is replaced", 1, std::nullopt},
+    {conversation_scenario, "no job: actors converse, processes are killed, stopped and declared lost"},
     {"mixed", "several of these", 1, std::nullopt},
 }};
 
@@ -100,8 +118,45 @@ strikes::strikes(std::string_view scenario, std::uint64_t seed, std::uint64_t ev
     writer_ = role::director;
     changes_left_ = draw(8);
   }
+  if (scenario == "often") plan_often(draw(2) == 0 ? "kill:worker=0" : "throw:worker=0", what);
+  if (scenario == "prefetcher-often") plan_often("throw:prefetcher=0", what);
+  if (scenario == "prefetcher-and-worker") {
+    const auto step = 1 + draw(what.steps);
+    const auto read = std::min(step + draw(4), what.steps);
+    what.faults = {parsed("kill:worker=any@step=" + std::to_string(step)),
+                   parsed("throw:prefetcher=any@step=" + std::to_string(read))};
+  }
+  if (scenario == "stop-director") plan(action::pause_director, any_time());
+  if (scenario == "damaged-version") {
+    const auto first = any_time();
+    plan(action::kill_all, first);
+    plan(action::damage_version, first + draw(recovery_events));
+  }
+  if (scenario == "damaged-journal") plan(action::damage_journal, any_time());
+  plan_busy(scenario, what);
   if (scenario == "mixed") plan_mixed(what);
   std::ranges::stable_sort(planned_, {}, &planned::at);
+}
+
+// More often than the restart intensity admits, each time with progress in between.
+void strikes::plan_often(const std::string& fault, workload& what) {
+  constexpr std::uint64_t times = 12;
+  const auto first = 1 + draw(2);
+  for (std::uint64_t i = 0; i < times; ++i)
+    what.faults.push_back(parsed(fault + "@step=" + std::to_string(first + i * 4)));
+}
+
+// A checkpoint after every step: a generation that begins where one was written replaces it.
+void strikes::plan_busy(std::string_view scenario, workload& what) {
+  replacement_torn_ = scenario == "torn-replacement";
+  if (scenario == "failed-replacement") changes_fail_ = 1 + draw(6);
+  if (scenario == "busy-disk")
+    what.faults = {parsed("throw:worker=any@step=" + std::to_string(1 + draw(what.steps)))};
+  else if (replacement_torn_ || changes_fail_ != 0)
+    plan(action::kill, draw(events_));
+  else
+    return;
+  what.checkpoint_every = 1;
 }
 
 void strikes::plan_mixed(workload& what) {
@@ -122,8 +177,9 @@ std::uint64_t strikes::draw(std::uint64_t below) {
 }
 
 void strikes::arm(cluster& in) {
-  if (!writer_) return;
-  in.machine().disk.before_change([this, &in](sim_process& who) { strike_writer(in, who); });
+  if (writer_) in.before_change([this, &in](sim_process& who) { strike_writer(in, who); });
+  if (replacement_torn_ || changes_fail_ != 0)
+    in.before_change([this, &in](sim_process&) { strike_replacement(in); });
 }
 
 void strikes::strike_writer(cluster& in, sim_process& who) {
@@ -132,8 +188,76 @@ void strikes::strike_writer(cluster& in, sim_process& who) {
   tell(in, "process " + std::to_string(who.pid()) + " dies in a change to the disk");
   in.machine().world.kill(who.pid(), SIGKILL);
   const bool director = writer_ == role::director;
-  in.machine().disk.before_change({});
+  in.before_change({});
   if (director) in.start_director();
+}
+
+// At the change after the one that put the former version aside.
+void strikes::strike_replacement(cluster& in) {
+  auto& disk = in.machine().disk;
+  const auto names = disk.list(checkpoint_directory);
+  const auto retired = [](const std::string& name) {
+    const auto parsed_name = parse_version_name(name);
+    return parsed_name && parsed_name->state == version_state::retired;
+  };
+  if (!names || std::ranges::none_of(*names, retired)) return;
+  if (replacement_torn_) {
+    tell(in, "all workers are killed, a checkpoint is being replaced");
+    for (const auto pid : in.alive(role::worker))
+      in.machine().world.kill(pid, SIGKILL);
+    return in.before_change({});
+  }
+  tell(in, "changes to the disk fail");
+  disk.fail_changes(error{errc::storage_failed, "the disk fails"});
+  in.before_change([this, &in](sim_process&) {
+    if (--changes_fail_ != 0) return;
+    tell(in, "the disk works again");
+    in.machine().disk.fail_changes(std::nullopt);
+    in.before_change({});
+  });
+}
+
+// What a storage may lose or change behind our back.
+bool strikes::damage_version(cluster& in) {
+  auto& disk = in.machine().disk;
+  const auto listing = catalog{disk, checkpoint_directory}.list();
+  if (!listing || listing->versions.empty()) return false;
+  const auto& newest = listing->versions.back();
+  if (newest.step.value() == in.what().steps) return true; // nothing would replace it
+  const auto names = disk.list(newest.path);
+  if (!names || names->empty()) return false;
+  const bool whole_file = draw(2) == 0;
+  const auto path = join_path(newest.path, draw(2) == 0 ? std::string{manifest_name} : names->front());
+  tell(in, path + (whole_file ? " is lost" : " is cut"));
+  in.look_at_disk();
+  const auto bytes = disk.read_file(path, ~std::uint64_t{0});
+  if (whole_file || !bytes) return disk.remove_all(path).has_value();
+  const std::span<const std::byte> half{bytes->data(), bytes->size() / 2};
+  return disk.write_file(path, {&half, 1}).has_value();
+}
+
+// For a time, not for a number of events: without a director few things happen.
+bool strikes::pause_director(cluster& in) {
+  const auto directors = in.alive(role::director);
+  if (directors.empty()) return false;
+  auto& world = in.machine().world;
+  const auto length = std::chrono::milliseconds{1 + draw(director_stops_ms_max)};
+  tell(in, "the director stops for " + std::to_string(length.count()) + " ms");
+  const auto pid = directors.front();
+  world.pause(pid, true);
+  world.schedule(length, nullptr, [&world, pid] { world.pause(pid, false); });
+  return true;
+}
+
+bool strikes::damage_journal(cluster& in) {
+  auto& disk = in.machine().disk;
+  const auto path = join_path(checkpoint_directory, "journal.json");
+  const auto bytes = disk.read_file(path, ~std::uint64_t{0});
+  if (!bytes || !act(in, action::kill_director)) return false;
+  tell(in, "the journal is cut");
+  in.forget_generations();
+  const std::span<const std::byte> half{bytes->data(), bytes->size() / 2};
+  return disk.write_file(path, {&half, 1}).has_value();
 }
 
 void strikes::operator()(cluster& in) {
@@ -179,6 +303,8 @@ bool strikes::act(cluster& in, action what) {
     paused_ = *worker;
     world.pause(paused_, true);
     return true;
+  case action::pause_director:
+    return pause_director(in);
   case action::resume:
     if (paused_ == 0) return false;
     tell(in, "process " + std::to_string(paused_) + " goes on");
@@ -192,6 +318,10 @@ bool strikes::act(cluster& in, action what) {
     in.start_director();
     return true;
   }
+  case action::damage_journal:
+    return damage_journal(in);
+  case action::damage_version:
+    return damage_version(in);
   case action::interrupt:
     if (!in.interrupt()) return false;
     tell(in, "the job is told to end");

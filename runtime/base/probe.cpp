@@ -1,5 +1,7 @@
 #include "runtime/base/probe.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 
 std::vector<probe_count> probes() {

@@ -12,21 +12,14 @@
 // Why:      docs/design/0021-probes-and-planted-bugs.md
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-namespace troupe {
+#include "runtime/base/fixed_text.hpp"
 
-// A text as a template argument.
-template <std::size_t Size>
-struct fixed_text {
-  consteval fixed_text(const char (&from)[Size]) { std::copy_n(from, Size, text); }
-  char text[Size]{};
-};
+namespace troupe {
 
 struct probe_count {
   std::string_view name;

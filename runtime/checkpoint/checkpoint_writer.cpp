@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/digest.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/catalog.hpp"
 #include "runtime/checkpoint/shard_file.hpp"
@@ -147,7 +148,9 @@ expected<void> checkpoint_writer::publish(const std::string& partial, step_id st
       (void)files_.rename(retired, final_path);
     return done;
   }
-  if (auto done = files_.sync_directory(settings_.directory); !done) return done;
+  if (!TROUPE_PLANTED("checkpoint.rename_not_synced")) {
+    if (auto done = files_.sync_directory(settings_.directory); !done) return done;
+  }
   if (former) (void)files_.remove_all(retired); // what stays is cleaned at the next start
   return {};
 }
@@ -160,6 +163,8 @@ expected<written_version> checkpoint_writer::write(const checkpoint_metadata& me
     return error{errc::bad_argument, "the snapshot is smaller than the state"}.at(hop);
   const auto partial =
       join_path(settings_.directory, marked_name(version_state::partial, metadata.step, settings_.self));
+  if (TROUPE_PLANTED("checkpoint.published_before_whole"))
+    (void)stage(join_path(settings_.directory, whole_name(metadata.step)), metadata, state);
 
   const auto staged = stage(partial, metadata, state);
   auto published = staged ? publish(partial, metadata.step) : expected<void>{staged.failure()};

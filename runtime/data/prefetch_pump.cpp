@@ -11,6 +11,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/data/sample_order.hpp"
 
@@ -115,7 +116,7 @@ private:
       complete = filled.has_value();
       return filled;
     });
-    if (!complete || probe<"prefetcher.batch_overtaken">::when(superseded())) return;
+    if (!complete || superseded()) return;
     step_ = step_.next();
     stream_->publish(std::move(next));
     if (step_ != assignment_.last_step && stream_->credit_left() > 0) wake();
@@ -132,6 +133,7 @@ private:
     into.samples_per_shard = a.samples_per_shard();
     into.features = stream_->features();
     into.first_sample = step_.value() * a.global_batch + std::uint64_t{a.first_shard} * a.samples_per_shard();
+    if (TROUPE_PLANTED("prefetcher.cursor_off_by_one") && a.first_step != step_id{0}) ++into.first_sample;
 
     const auto bytes = into.memory.bytes();
     auto* inputs = reinterpret_cast<float*>(bytes.data());
@@ -164,7 +166,7 @@ private:
 
   void failed(const error& cause) {
     active_ = false;
-    if (probe<"prefetcher.failure_overtaken">::when(superseded())) return;
+    if (superseded()) return;
     probe<"prefetcher.read_failed">::hit();
     const std::lock_guard lock{failed_mutex_};
     if (closed_ || !hooks_.on_failed) return;

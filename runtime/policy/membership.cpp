@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 
 namespace troupe {
@@ -113,10 +114,10 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
   if (probe<"membership.prepare_failure_stale">::when(phase_ != phase::preparing || find(who) == nullptr ||
                                                       failed != generation_))
     return out; // MS-5
-  const bool fatal = reaction_of(cause.code) == reaction::stop && cause.code != errc::corrupt;
-  if (probe<"membership.prepare_fatal">::when(fatal)) return end(cause);
-  if (probe<"membership.prepare_given_up">::when(++prepare_failures_ >= settings_.prepare_attempts_max))
-    return end(cause);
+  // A version that was damaged or lost since it was verified: there may be an older one.
+  const bool damaged = cause.code == errc::corrupt || cause.code == errc::not_found;
+  if (reaction_of(cause.code) == reaction::stop && !damaged) return end(cause);
+  if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
   probe<"membership.prepare_tried_again">::hit();
   end_generation(cause.text, now, out);
   return out;
@@ -185,6 +186,7 @@ void membership::end_generation(const std::string& cause, time_point now, output
   for (const slot& s : slots_) {
     if (s.joined && !s.idle) told.push_back(s.incarnation);
   }
+  if (TROUPE_PLANTED("membership.survivor_not_told") && !told.empty()) told.pop_back();
   out.emplace_back(action::end_generation{generation_, std::move(told), cause});
 }
 

@@ -119,7 +119,7 @@ void step_engine::enqueue() {
 }
 
 void step_engine::on_queue(std::uint64_t ticket) {
-  if (probe<"engine.turn_stale">::when(ticket != ticket_ || phase_ != phase::queued)) return;
+  if (ticket != ticket_ || phase_ != phase::queued) return;
   guarded([this] { advance(); });
 }
 

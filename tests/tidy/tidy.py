@@ -45,7 +45,8 @@ MAINS = ("cli/", "examples/", "tests/", "bench/", "troupe/")  # troupe/: the umb
 
 # Third-party headers and the places that may see them.
 LIBRARIES = {
-    r"caf/": ("actors/", "tests/", "bench/", "examples/"),  # examples: actors of a program's own
+    # examples: actors of a program's own; cli/sim: actors that converse in simulation
+    r"caf/": ("actors/", "tests/", "bench/", "examples/", "cli/sim/"),
     r"uc[pst]/": ("transports/ucx/", "tests/", "bench/"),
     r"(capnp|kj)/": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
     r".*\.capnp\.h": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
