@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::uint64_t try_again_events = 25;
 constexpr std::uint64_t director_stops_ms_max = 8000; // shorter or longer than workers wait for it
+constexpr std::uint64_t kill_after_ms_max = 400;      // a restarted reader waits for a part of this
 constexpr std::uint64_t recovery_events = 600;        // about as many as a recovery takes
 
-constexpr std::array<fault_scenario, 30> scenarios{{
+constexpr std::array<fault_scenario, 31> scenarios{{
     {"none", "no fault", 1, 0},
     {"kill", "one worker is killed", 1, std::nullopt},
     {"kill-two", "two workers are killed, at any two moments", 1, std::nullopt},
@@ -38,8 +39,9 @@ constexpr std::array<fault_scenario, 30> scenarios{{
     {"often", "worker 0 throws or is killed at one step after the other", 1, std::nullopt, false, true, 3},
     {"prefetcher-often", "the reader of worker 0 throws at one step after the other", 1, std::nullopt, false,
      true, 3},
-    {"prefetcher-and-worker", "the reader throws and a worker is killed, at nearly the same step", 1,
+    {"prefetcher-and-worker", "the reader of worker 0 throws twice, meanwhile a worker is killed", 1,
      std::nullopt},
+    {"stop-joining", "one worker stops for ever soon after its start", 1, std::nullopt},
     {"stop-director", "the director stops for a while", 1, std::nullopt, true, false},
     {"damaged-version", "all workers are killed, and a file of the newest checkpoint is lost or changed", 1,
      std::nullopt},
@@ -121,11 +123,12 @@ strikes::strikes(std::string_view scenario, std::uint64_t seed, std::uint64_t ev
   if (scenario == "often") plan_often(draw(2) == 0 ? "kill:worker=0" : "throw:worker=0", what);
   if (scenario == "prefetcher-often") plan_often("throw:prefetcher=0", what);
   if (scenario == "prefetcher-and-worker") {
-    const auto step = 1 + draw(what.steps);
-    const auto read = std::min(step + draw(4), what.steps);
-    what.faults = {parsed("kill:worker=any@step=" + std::to_string(step)),
-                   parsed("throw:prefetcher=any@step=" + std::to_string(read))};
+    const auto step = 1 + draw(what.steps - 1);
+    what.faults = {parsed("throw:prefetcher=0@step=" + std::to_string(step)),
+                   parsed("throw:prefetcher=0@step=" + std::to_string(step + 1))};
+    kill_after_ = std::chrono::milliseconds{kill_after_ms_min + draw(kill_after_ms_max - kill_after_ms_min)};
   }
+  if (scenario == "stop-joining") plan(action::pause, draw(events_ / 6));
   if (scenario == "stop-director") plan(action::pause_director, any_time());
   if (scenario == "damaged-version") {
     const auto first = any_time();
@@ -177,6 +180,8 @@ std::uint64_t strikes::draw(std::uint64_t below) {
 }
 
 void strikes::arm(cluster& in) {
+  if (kill_after_)
+    in.machine().world.schedule(*kill_after_, nullptr, [this, &in] { (void)act(in, action::kill); });
   if (writer_) in.before_change([this, &in](sim_process& who) { strike_writer(in, who); });
   if (replacement_torn_ || changes_fail_ != 0)
     in.before_change([this, &in](sim_process&) { strike_replacement(in); });
@@ -205,6 +210,7 @@ void strikes::strike_replacement(cluster& in) {
     tell(in, "all workers are killed, a checkpoint is being replaced");
     for (const auto pid : in.alive(role::worker))
       in.machine().world.kill(pid, SIGKILL);
+    if (draw(2) == 0) (void)act(in, action::kill_director);
     return in.before_change({});
   }
   tell(in, "changes to the disk fail");
@@ -225,9 +231,11 @@ bool strikes::damage_version(cluster& in) {
   const auto& newest = listing->versions.back();
   if (newest.step.value() == in.what().steps) return true; // nothing would replace it
   const auto names = disk.list(newest.path);
-  if (!names || names->empty()) return false;
+  if (!names) return false;
+  const auto shard = std::ranges::find_if(*names, [](const auto& name) { return name != manifest_name; });
+  if (shard == names->end()) return false;
   const bool whole_file = draw(2) == 0;
-  const auto path = join_path(newest.path, draw(2) == 0 ? std::string{manifest_name} : names->front());
+  const auto path = join_path(newest.path, draw(2) == 0 ? std::string{manifest_name} : *shard);
   tell(in, path + (whole_file ? " is lost" : " is cut"));
   in.look_at_disk();
   const auto bytes = disk.read_file(path, ~std::uint64_t{0});

@@ -77,11 +77,12 @@ private:
   std::vector<planned> planned_;
   std::vector<std::string> told_;
   std::int64_t paused_{0};
-  std::optional<role> writer_;    // to be struck in the middle of its changes to the disk
-  std::uint64_t changes_left_{0}; // before it is
-  bool replacement_torn_{false};  // all workers are to die while a version is replaced
-  std::uint64_t changes_fail_{0}; // of a version that is replaced
-  std::uint64_t room_left_{0};    // on a disk that fills up
+  std::optional<role> writer_;         // to be struck in the middle of its changes to the disk
+  std::uint64_t changes_left_{0};      // before it is
+  std::optional<duration> kill_after_; // the start
+  bool replacement_torn_{false};       // all workers are to die while a version is replaced
+  std::uint64_t changes_fail_{0};      // of a version that is replaced
+  std::uint64_t room_left_{0};         // on a disk that fills up
 };
 
 } // namespace troupe::sim
