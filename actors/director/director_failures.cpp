@@ -18,6 +18,7 @@ void director_core::on_path_lost(incarnation_id who, const error& cause) {
     slot = {.budget = slot.budget, .pause = slot.pause};
     check_over();
   } else if (!slot.child && cause.code == errc::actor_stopped) { // left in order
+    probe<"director.outsider_left">::hit();
     lose(*index, {.kind = failure_kind::exit,
                   .cause = cause.text,
                   .pid = slot.pid,
@@ -120,6 +121,7 @@ void director_core::condemn(std::uint32_t index, failure_kind kind, std::string 
     probe<"director.condemned">::hit();
     ports_.signal(slot.pid, SIGKILL); // DI-3; its exit is the loss
   } else {
+    probe<"director.outsider_condemned">::hit();
     lose(index, {.kind = kind,
                  .cause = slot.condemned_text,
                  .pid = slot.pid,

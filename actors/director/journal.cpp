@@ -28,7 +28,8 @@ expected<void> write_journal(storage& files, const std::string& directory, const
     probe<"journal.not_written">::hit();
     return written.failure();
   }
-  return files.rename(temporary, path_in(directory));
+  if (auto renamed = files.rename(temporary, path_in(directory)); !renamed) return renamed;
+  return files.sync_directory(directory); // a generation that has started is never forgotten, power or not
 }
 
 expected<journal_entry> read_journal(storage& files, const std::string& directory) {

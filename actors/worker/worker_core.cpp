@@ -213,7 +213,7 @@ void worker_core::on_restarted(generation_id newest) {
 }
 
 void worker_core::check_finished() {
-  if (phase_ != phase::finishing || checkpoints_in_flight_ != 0) return;
+  if (phase_ != phase::finishing || !checkpoints_in_flight_.empty()) return;
   report_progress();
   if (settings_.test_data == nullptr || plan_.rank != rank_id{0}) return finish();
   trainer_.evaluate(settings_.test_data, [this, alive = std::weak_ptr<int>{alive_},
@@ -298,7 +298,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
                                .optimizer = trainer_.rule().text(),
                                .schedule = text_of(settings.steps.rate)};
   if (TROUPE_PLANTED("worker.checkpoint_of_uncommitted_step")) metadata.step = step.next();
-  ++checkpoints_in_flight_;
+  checkpoints_in_flight_.insert(metadata.step);
   ports_.send_director(wire::checkpoint_report{.generation = generation,
                                                .outcome = wire::checkpoint_outcome::taken,
                                                .step = step,
@@ -309,7 +309,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
 
 void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   probe<"worker.checkpoint_not_written">::when(report.outcome == wire::checkpoint_outcome::failed);
-  if (checkpoints_in_flight_ > 0) --checkpoints_in_flight_;
+  checkpoints_in_flight_.erase(report.step);
   ports_.send_director(report);
   trainer_.slot_freed();
   check_finished();

@@ -53,6 +53,10 @@ struct note {
 struct answer_all { // what was kept
   static constexpr std::string_view wire_name = "sim.answer_all";
 };
+// Not a kill: that would be passed on to all who are linked.
+struct go_home {
+  static constexpr std::string_view wire_name = "sim.go_home";
+};
 // To a speaker, from its own process.
 struct errand {
   static constexpr std::string_view wire_name = "sim.errand";
@@ -101,6 +105,7 @@ public:
               kept_.push_back(make_response_promise());
               return caf::delegated<reply>{};
             },
+            [this](go_home) { quit(caf::exit_reason::user_shutdown); },
             [this](answer_all) {
               for (auto& one : kept_)
                 one.deliver(reply{2});
@@ -124,12 +129,11 @@ public:
       , on_{on}
       , number_{number} {
     set_down_handler([](caf::down_msg&) {});
-    set_exit_handler([this](caf::exit_msg& exit) {
-      if (exit.reason == caf::exit_reason::kill) quit(exit.reason);
-    });
+    set_exit_handler([](caf::exit_msg&) {}); // of those that it is linked to
   }
   caf::behavior make_behavior() override {
     return {[this](const errand& what) { run(what); },
+            [this](go_home) { quit(caf::exit_reason::user_shutdown); },
             [this](const undelivered&) { ++on_.book.of(number_).returned; }};
   }
 
@@ -237,7 +241,7 @@ private:
       return send(errand::kind::watch);
     case 1: // the speaker ends, and with it what it waits for
       on_.book.speaker_ended(to.number);
-      caf::anon_send_exit(to.actor, caf::exit_reason::kill);
+      caf::anon_send(to.actor, go_home{});
       to.actor = nullptr;
       return;
     case 2:
@@ -265,8 +269,7 @@ private:
   }
   void serve_again() {
     office_->withdraw("server");
-    caf::anon_send_exit(server_, caf::exit_reason::user_shutdown);
-    caf::anon_send_exit(server_, caf::exit_reason::kill);
+    caf::anon_send(server_, go_home{});
     serve();
   }
   void declare_lost(std::int64_t pid, talker& other) {
@@ -326,6 +329,7 @@ conversation_result converse(std::uint64_t seed) {
                           .struck = on.struck,
                           .trace_digest = world.trace_digest(),
                           .events = world.events(),
+                          .messages = on.machine.network.messages(),
                           .virtual_time = world.now().time_since_epoch(),
                           .log = on.machine.log};
   if (world.events() >= events_max)

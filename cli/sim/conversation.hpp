@@ -20,6 +20,7 @@ struct conversation_result {
   std::vector<std::string> struck;
   std::string trace_digest;
   std::uint64_t events{0};
+  std::uint64_t messages{0};
   duration virtual_time{0};
   std::vector<std::string> log;
 };

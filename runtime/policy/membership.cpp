@@ -34,7 +34,8 @@ membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who
   if (phase_ == phase::done || index >= slots_.size() || slots_[index].joined) return out;
   slot& member = slots_[index];
   member = {.external = member.external, .joined = true, .incarnation = who, .since = now, .idle = true};
-  if (phase_ != phase::assembling) end_generation("a worker joined", now, out);
+  if (probe<"membership.joined_in_a_generation">::when(phase_ != phase::assembling))
+    end_generation("a worker joined", now, out);
   advance(now, out);
   return out;
 }
@@ -114,9 +115,9 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
   if (probe<"membership.prepare_failure_stale">::when(phase_ != phase::preparing || find(who) == nullptr ||
                                                       failed != generation_))
     return out; // MS-5
-  // A version that was damaged or lost since it was verified: there may be an older one.
-  const bool damaged = cause.code == errc::corrupt || cause.code == errc::not_found;
-  if (reaction_of(cause.code) == reaction::stop && !damaged) return end(cause);
+  // A version may be damaged, or retired while it was chosen: another one is looked for.
+  const bool only_this_version = cause.code == errc::corrupt || cause.code == errc::not_found;
+  if (reaction_of(cause.code) == reaction::stop && !only_this_version) return end(cause);
   if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
   probe<"membership.prepare_tried_again">::hit();
   end_generation(cause.text, now, out);
@@ -193,6 +194,7 @@ void membership::end_generation(const std::string& cause, time_point now, output
 bool membership::assembled(time_point now) {
   for (const slot& s : slots_) {
     const bool given_up = s.external && !s.joined && now - s.since > settings_.replacement_wait;
+    probe<"membership.outsider_given_up">::when(given_up);
     if (!given_up && (!s.joined || !s.idle)) return false; // MS-4
   }
   return true;

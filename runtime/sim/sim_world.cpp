@@ -18,9 +18,9 @@ std::uint64_t mark(traced what, std::int64_t pid) {
 
 // --- processes ------------------------------------------------------------------------------------------
 
-sim_process& sim_world::start(process_spec spec, duration delay, program_factory make) {
+sim_process& sim_world::start(process_spec spec, duration delay, program_factory make, sim_host_id host) {
   const auto pid = next_pid_++;
-  auto& process = *processes_.emplace(pid, std::make_unique<sim_process>(*this, pid)).first->second;
+  auto& process = *processes_.emplace(pid, std::make_unique<sim_process>(*this, pid, host)).first->second;
   process.spec = std::move(spec);
   process.make_ = std::move(make);
   trace(mark(traced::started, pid), 0);
@@ -189,7 +189,9 @@ void sim_world::rest(sim_executor& queue) {
     return;
   }
   queue.busy_ = true;
-  after(draw_between(cost->min, cost->max), [this, held = &queue] {
+  const auto slowness = hosts_.slowness(queue.owner_.host());
+  const auto length = static_cast<double>(draw_between(cost->min, cost->max).count()) * slowness;
+  after(duration{static_cast<duration::rep>(length)}, [this, held = &queue] {
     held->busy_ = false;
     if (held->owner_.alive() && !held->queue_.empty()) list(*held);
   });

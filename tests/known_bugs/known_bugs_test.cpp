@@ -1,19 +1,20 @@
 // The checkers of the simulation are checked: each planted bug must be found, by a finding of its sort.
 //
-// For one bug, to see what is found:   build/tests/find_known_bugs "known bugs: each one is found" -c <name>
+// For one bug, to see what is found:   build/tests/find_known_bugs "known bugs: each one is found" -c NAME
 #include <algorithm>
 #include <array>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "cli/sim/scenario.hpp"
+#include "cli/sim/simulator.hpp"
+#include "cli/sim/strikes.hpp"
 #include "runtime/base/planted_bug.hpp"
 
 namespace troupe::sim {
 namespace {
 
 constexpr std::uint64_t seeds = 60;
-constexpr std::uint32_t workers = 3;
+constexpr layout where{.hosts = 1, .workers = 3};
 
 struct known_bug {
   std::string_view name;
@@ -25,7 +26,7 @@ constexpr std::array<known_bug, 17> bugs{{
     {"canonical_sum.order_reversed", "none", "the final state is"},
     {"catalog.newest_not_verified", "bit-flip", "the job ended with exit code"},
     {"checkpoint.published_before_whole", "none", "is published and does not verify"},
-    {"checkpoint.rename_not_synced", "power-loss", "checkpoint"},
+    {"checkpoint.rename_not_synced", "power-loss", "did not survive a loss of power"},
     {"director.fired_fault_forgotten", "throw-worker", "the job ended with exit code 3"},
     {"director.restart_counter_reset", "often", "the job ended with exit code 0"},
     {"director.started_before_journaled", "torn-journal", "after generation"},
@@ -47,7 +48,7 @@ bool has(const run_result& run, std::string_view text) {
 }
 
 std::string findings_of(const run_result& run) {
-  std::string text = replay_command(run.request) + "\n";
+  std::string text = replay_command(run.request, run.workload) + "\n";
   for (const auto& one : run.findings)
     text += "  " + one + "\n";
   return text;
@@ -65,14 +66,13 @@ TEST_CASE("known bugs: every planted bug is in this program, and has its case", 
 TEST_CASE("known bugs: each one is found", "[known_bugs]") {
   for (const auto& bug : bugs) {
     DYNAMIC_SECTION(bug.name) {
-      if (find_scenario(bug.scenario) == nullptr) SKIP("no scenario '" << bug.scenario << "'");
       simulator simulated;
       planted_bugs::choose({});
-      (void)simulated.known(workers); // what is right is known before the bug is on
+      (void)simulated.known(where); // what is right is known before the bug is on
       std::string seen;
       bool found = false;
       for (std::uint64_t seed = 1; seed <= seeds && !found; ++seed) {
-        const run_request request{seed, workers, std::string{bug.scenario}};
+        const run_request request{seed, where, std::string{bug.scenario}};
         planted_bugs::choose({});
         const auto without = simulated.run(request);
         planted_bugs::choose(bug.name);
