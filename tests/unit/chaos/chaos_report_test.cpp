@@ -26,7 +26,7 @@ TEST_CASE("chaos report: equal digests, leaks and the median are counted over al
   CHECK(report.leaks() == 2);
   CHECK(report.goodput_median() == 0.7);
   CHECK_FALSE(report.right());
-  CHECK(summary_of(report).find("2 of 3 equal digests, 2 leaks, goodput 0.70 (median); 2 runs are wrong") !=
+  CHECK(summary_of(report).find("2 of 3 equal digests, 2 leaks, goodput 0.70 (median), wrong: 2 runs") !=
         std::string::npos);
 }
 
