@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -43,7 +45,9 @@ void director_core::act(const action::start_process& action) {
   slot.who.reset();
   slot.ready = false;
   slot.finished.reset();
+  if (TROUPE_PLANTED("director.restart_counter_reset")) slot.budget = restart_intensity{settings_.intensity};
   if (slot.budget.admitted() <= 1) return launch(action.slot); // the first replacement is at once
+  probe<"director.replacement_waited">::hit();
   ports_.call_after(slot.pause.next(ports_.random()), [this, index = action.slot] {
     if (!stopping_ && slots_[index].pid == 0) launch(index);
   });
@@ -67,7 +71,7 @@ void director_core::act(const action::kill_process& action) {
 }
 
 void director_core::act(const action::end_generation& action) {
-  held_start_.reset();
+  if (probe<"director.held_start_dropped">::when(held_start_.has_value())) held_start_.reset();
   detector_.generation_ended();
   ports_.record(record::generation_ended{action.generation, action.cause});
   for (const auto& who : action.members)
@@ -89,6 +93,7 @@ void director_core::act(const action::prepare_generation& action) {
                                    .checkpoint = plan.checkpoint,
                                    .collective = *place,
                                    .fired_faults = fired_.encode()};
+  if (TROUPE_PLANTED("director.fired_fault_forgotten")) message.fired_faults.clear();
   for (const auto& member : plan.members) {
     message.members.push_back({member.incarnation, slots_[member.slot].address, member.slot});
   }
@@ -104,7 +109,9 @@ void director_core::act(const action::prepare_generation& action) {
 
 // The journal is written while the members prepare; whatever comes last starts the generation (DI-5).
 void director_core::act(const action::start_generation& action) {
-  if (journaled_ >= action.generation) return announce_start(action);
+  if (journaled_ >= action.generation || TROUPE_PLANTED("director.started_before_journaled"))
+    return announce_start(action);
+  probe<"director.start_held_for_journal">::hit();
   held_start_ = action;
   held_since_ = ports_.now();
 }
@@ -158,7 +165,8 @@ void director_core::check_replicas() {
 
 expected<void> director_core::on_offer(const join_offer& offer) {
   if (stopping_) return error{errc::refused, "the job is ending"};
-  if (slot_of(offer.incarnation)) return {}; // it asks again: the answer was lost
+  if (probe<"director.offer_repeated">::when(slot_of(offer.incarnation).has_value()))
+    return {}; // it asks again: the answer was lost
   std::optional<std::uint32_t> index;
   if (offer.slot >= 0) {
     const auto wanted = static_cast<std::uint32_t>(offer.slot);
@@ -170,7 +178,7 @@ expected<void> director_core::on_offer(const join_offer& offer) {
       if (!slots_[i].who) index = i;
     }
   }
-  if (!index)
+  if (probe<"director.offer_without_place">::when(!index))
     return error{errc::refused, "no place is free for process " + std::to_string(offer.pid) +
                                     "; the job admits as many as its --external says"};
   auto& slot = slots_[*index];
@@ -245,7 +253,8 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
                .detected_at = ports_.now()};
   if (felt(index, note_fault(index))) what.fault_at = time_from_ns(m.fault_ns);
   if (!admit(index, what, m.actor, m.healed_locally)) return;
-  if (!m.healed_locally) apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
+  if (!probe<"director.actor_healed_locally">::when(m.healed_locally))
+    apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
 }
 
 // All members see the same sum: the step is judged once all have refused it. Who cannot say so any more is
@@ -269,9 +278,11 @@ void director_core::hear(std::uint32_t index, const wire::first_step& m) {
     // The ended generation's own first step may arrive after its end.
     const bool heals = open.local ? open.slot == index : m.generation > open.generation;
     if (!heals) {
+      probe<"director.failure_stays_open">::hit();
       waiting.push_back(open);
       continue;
     }
+    probe<"director.failure_recovered">::hit();
     const auto lost = open.local || open.step_started <= resumed ? 0 : open.step_started - resumed;
     ports_.record(record::failure_recovered{open.number, ports_.now(), lost,
                                             open.local ? "memory" : source_of(open.slot)});
@@ -343,6 +354,7 @@ void director_core::on_tick() {
   const auto now = ports_.now();
   if (stopping_) {
     if (now < stop_deadline_) return;
+    probe<"director.stop_deadline_passed">::hit();
     for (const auto& slot : slots_) {
       if (slot.pid != 0 && slot.child) ports_.signal(slot.pid, SIGKILL);
     }
@@ -354,7 +366,9 @@ void director_core::on_tick() {
   for (std::uint32_t i = 0; i < slots_.size(); ++i)
     look_for_strikes(i);
   // A storage that hangs costs the successor its numbering, not this job its progress.
-  if (held_start_ && now - held_since_ > settings_.limits.report_deadline) journaled(held_start_->generation);
+  if (probe<"director.journal_hung">::when(held_start_ &&
+                                           now - held_since_ > settings_.limits.report_deadline))
+    journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
     judge(one);
   apply(members_.on_tick(now));
@@ -384,6 +398,7 @@ void director_core::stop_workers(const std::string& cause) {
     if (slot.who) {
       ports_.send(*slot.who, wire::stop_worker{cause});
     } else if (slot.pid != 0 && slot.child) {
+      probe<"director.unjoined_killed">::hit();
       ports_.signal(slot.pid, SIGKILL); // has not joined yet: nothing to lose
     }
   }

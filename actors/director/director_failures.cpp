@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "actors/director/director_core.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -28,6 +29,7 @@ void director_core::on_path_lost(incarnation_id who, const error& cause) {
     slot = {.budget = slot.budget, .pause = slot.pause};
     check_over();
   } else if (!slot.child && cause.code == errc::actor_stopped) { // left in order
+    probe<"director.outsider_left">::hit();
     lose(*index, {.kind = failure_kind::exit,
                   .cause = cause.text,
                   .pid = slot.pid,
@@ -35,6 +37,7 @@ void director_core::on_path_lost(incarnation_id who, const error& cause) {
                   .step = step_id{newest_step_},
                   .detected_at = ports_.now()});
   } else if (!slot.ready && !stopping_) { // a path opens once; a death is told by its exit meanwhile
+    probe<"director.path_lost_before_ready">::hit();
     expect_ready(*index, settings_.limits.path_grace, failure_kind::path_lost, cause.text);
   }
 }
@@ -44,13 +47,15 @@ void director_core::expect_ready(std::uint32_t index, duration within, failure_k
                                  const std::string& text) {
   auto why = std::make_shared<const std::string>(text);
   ports_.call_after(within, [this, index, who = slots_[index].who, otherwise, why] {
-    if (slots_[index].who == who && !slots_[index].ready && !stopping_) condemn(index, otherwise, *why);
+    if (probe<"director.not_ready_in_time">::when(slots_[index].who == who && !slots_[index].ready &&
+                                                  !stopping_))
+      condemn(index, otherwise, *why);
   });
 }
 
 void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
   auto& slot = slots_[index];
-  if (slot.pid != exit.pid) return; // an earlier process of this slot
+  if (slot.pid != exit.pid) return;
   if (stopping_) {
     if (slot.who) ports_.close(*slot.who, {errc::process_died, exit.text()});
     slot.pid = 0;
@@ -58,7 +63,7 @@ void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
     return check_over();
   }
   exit_evidence evidence{.condemned = slot.condemned, .condemned_text = slot.condemned_text};
-  if (slot.box->cause[0] != '\0') {
+  if (probe<"director.last_words_read">::when(slot.box->cause[0] != '\0')) {
     const auto& cause = slot.box->cause;
     evidence.cause.assign(cause.begin(), std::find(cause.begin(), cause.end(), '\0'));
   }
@@ -71,6 +76,7 @@ void director_core::on_exit(std::uint32_t index, const process_exit& exit) {
 }
 
 void director_core::lose(std::uint32_t index, failure what) {
+  probe<"director.process_lost">::hit();
   auto& slot = slots_[index];
   const auto struck = note_fault(index);
   what.fault_at = felt(index, struck);
@@ -120,13 +126,13 @@ bool director_core::admit(std::uint32_t index, failure& what, const std::string&
   open_failures_.push_back({number, index, what.step.value(), local, members_.generation()});
   ports_.record(record::failure_detected{number, index, what, actor});
   if (!actor.empty()) ++restarts_;
-  if (guard_.record(what)) {
+  if (probe<"director.same_failure_again">::when(guard_.record(what))) {
     apply(members_.end({repeated, "worker " + std::to_string(index) + " failed " +
                                       std::to_string(same_failure_guard::repeats_max) + " times at step " +
                                       to_string(what.step) + " without progress: " + what.cause}));
     return false;
   }
-  if (!slots_[index].budget.admit(ports_.now())) {
+  if (probe<"director.budget_spent">::when(!slots_[index].budget.admit(ports_.now()))) {
     const auto& policy = settings_.intensity;
     apply(members_.end({errc::budget_spent, "worker " + std::to_string(index) + " failed more than " +
                                                 std::to_string(policy.restarts_max) + " times within " +
@@ -144,8 +150,10 @@ void director_core::condemn(std::uint32_t index, failure_kind kind, std::string 
   slot.condemned_text = std::move(text);
   slot.condemned_at = ports_.now();
   if (slot.child) {
+    probe<"director.condemned">::hit();
     ports_.signal(slot.pid, SIGKILL); // DI-3; its exit is the loss
   } else {
+    probe<"director.outsider_condemned">::hit();
     lose(index, {.kind = kind,
                  .cause = slot.condemned_text,
                  .pid = slot.pid,

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/probe.hpp"
+
 namespace troupe {
 namespace {
 
@@ -22,7 +24,10 @@ expected<void> write_journal(storage& files, const std::string& directory, const
   const auto body = text.dump();
   const auto temporary = path_in(directory) + ".partial";
   const std::span<const std::byte> piece = std::as_bytes(std::span{body});
-  if (auto written = files.write_file(temporary, {&piece, 1}); !written) return written.failure();
+  if (auto written = files.write_file(temporary, {&piece, 1}); !written) {
+    probe<"journal.not_written">::hit();
+    return written.failure();
+  }
   if (auto renamed = files.rename(temporary, path_in(directory)); !renamed) return renamed;
   return files.sync_directory(directory); // a generation that has started is never forgotten, power or not
 }
@@ -37,6 +42,7 @@ expected<journal_entry> read_journal(storage& files, const std::string& director
     return journal_entry{job_id{text.at("job").at(0), text.at("job").at(1)},
                          generation_id{text.at("generation")}, text.at("faults"), text.at("fired")};
   } catch (const nlohmann::json::exception& problem) {
+    probe<"journal.unreadable">::hit();
     return error{errc::corrupt, path_in(directory) + ": " + problem.what()};
   }
 }

@@ -1,5 +1,7 @@
 #include "actors/director/resume_search.hpp"
 
+#include "runtime/base/probe.hpp"
+
 namespace troupe {
 namespace {
 
@@ -45,7 +47,10 @@ expected<resume_found> newest(const catalog& versions, const resume_search& what
     return error{search->refused->code, "--checkpoint-dir " + what.directory + ": " + search->refused->text +
                                             "; accepted: another directory, or --resume none"};
   resume_found out{{}, std::move(search->rejected)};
-  if (!search->found) return out;
+  if (!search->found) {
+    probe<"resume.nothing_verified">::when(!out.rejected.empty());
+    return out;
+  }
   if (auto same = check_settings(*search->found, what); !same) return same.failure();
   out.from = {search->found->step, search->found->path};
   return out;

@@ -14,6 +14,7 @@
 #include "actors/supervisor/supervisor_actor.hpp"
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
 #include "runtime/train/contribution.hpp"
 
@@ -133,6 +134,7 @@ expected<void> director_process::state::prepare() {
     if (!writable) return writable;
     auto journal = read_journal(outside.env.files, settings.checkpoint_dir);
     if (journal && settings.resume.what != resume_choice::kind::nothing) {
+      probe<"journal.succeeded">::hit();
       before = journal->generation;
       std::vector<std::string> plan;
       for (const auto& one : settings.faults)

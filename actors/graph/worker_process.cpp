@@ -16,6 +16,7 @@
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "actors/worker/worker_actor.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/checkpoint/bit_flip.hpp"
 #include "runtime/faults/faulty_environment.hpp"
@@ -164,7 +165,8 @@ expected<void> worker_process::state::prepare() {
           hear(from, std::make_shared<const wire::control>(std::move(*message)));
       });
   office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
-    if (peer == joined.director) compute->abort(); // hold; the orphan watch decides
+    if (probe<"worker.director_path_lost">::when(peer == joined.director))
+      compute->abort(); // hold; the orphan watch decides
     tell_worker(path_lost{peer, cause});
   });
   return {};
@@ -236,7 +238,7 @@ void worker_process::state::supervise() {
                                            }});
   supervisor->attach_functor([this, here = alive](const caf::error& reason) {
     if (!*here) return;
-    if (!over) {
+    if (probe<"worker.supervisor_gave_up">::when(!over)) {
       exit_code = exit_code_of(errc::budget_spent);
       exit_cause = to_troupe(reason).text;
     }
@@ -296,7 +298,7 @@ void worker_process::state::beat() {
     progress_told = now.step_applied;
     caf::anon_send(supervisor, work_progressed{});
   }
-  if (orphaned->orphaned(outside.env.clock.now())) {
+  if (probe<"worker.orphaned">::when(orphaned->orphaned(outside.env.clock.now()))) {
     return finish(exit_orphaned,
                   "the director is gone for longer than " + format_duration(limits.orphan_grace));
   }

@@ -10,6 +10,7 @@
 #include "actors/system/errors.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 namespace {
@@ -161,6 +162,7 @@ expected<void> office_core::send(incarnation_id to, const envelope& what) {
   const auto room = writable(envelope_room_);
   const auto used = encode(what, room);
   auto result = used ? network_.send(to, room.first(*used)) : expected<void>{used.failure()};
+  probe<"office.not_sent">::when(!result);
   ++(result ? counters_.sent : counters_.unsent);
   return result;
 }
@@ -170,7 +172,7 @@ void office_core::outgoing(remote_proxy& to, const caf::mailbox_element& what) {
   if (what.mid.is_response()) return send_answer(to, what);
   if (content.match_elements<caf::exit_msg>()) return send_exit(to, what);
   if (content.match_elements<undelivered>()) return send_undelivered(to, content.get_as<undelivered>(0));
-  if (!open(to)) return return_to_sender(what, to.cause(), 0);
+  if (probe<"office.handle_dead">::when(!open(to))) return return_to_sender(what, to.cause(), 0);
   send_content(to, what);
 }
 
@@ -186,7 +188,7 @@ void office_core::send_content(remote_proxy& to, const caf::mailbox_element& wha
   if (what.mid.is_request()) {
     out.kind = envelope_kind::request;
     out.correlation = begin_request(to, what);
-    if (out.correlation == 0)
+    if (probe<"office.too_many_requests">::when(out.correlation == 0))
       return return_to_sender(what, {errc::no_credit, "too many requests under way to one process"},
                               out.type);
   }

@@ -7,6 +7,8 @@
 
 #include "actors/remote/office_core.hpp"
 #include "actors/system/errors.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 namespace {
@@ -52,6 +54,7 @@ void office_core::path_lost(incarnation_id peer, const error& cause) {
 void office_core::fail_peer(incarnation_id peer, const error& cause) {
   const auto node = peers_.extract(peer);
   if (node.empty()) return;
+  probe<"office.peer_failed">::hit();
   const auto& entry = node.mapped();
   const auto reason = to_caf(cause);
   for (const auto& [channel, pointer] : entry.opened)
@@ -62,6 +65,7 @@ void office_core::fail_peer(incarnation_id peer, const error& cause) {
     if (const auto pointer = slot.lock()) proxy_of(pointer)->kill_proxy(nullptr, reason);
   }
   for (const auto& link : entry.links) {
+    probe<"office.link_broken">::hit();
     const auto channel = entry.inbound.find(link.channel);
     if (channel == entry.inbound.end() || channel->second.target == nullptr) continue;
     channel->second.target->enqueue(nullptr, caf::make_message_id(),
@@ -95,6 +99,7 @@ std::uint64_t office_core::begin_request(remote_proxy& to, const caf::mailbox_el
 void office_core::complete(std::uint64_t correlation, caf::message answer) {
   const auto node = requests_.extract(correlation);
   if (node.empty()) {
+    probe<"office.answer_late">::hit();
     ++counters_.late;
     return;
   }
@@ -106,8 +111,9 @@ void office_core::complete(std::uint64_t correlation, caf::message answer) {
 
 void office_core::fail_requests_of(const remote_proxy* proxy, const error& cause) {
   std::vector<std::uint64_t> ended;
+  if (TROUPE_PLANTED("office.request_forgotten")) return;
   for (const auto& [correlation, each] : requests_) {
-    if (proxy_of(each.proxy) == proxy) ended.push_back(correlation);
+    if (probe<"office.request_failed">::when(proxy_of(each.proxy) == proxy)) ended.push_back(correlation);
   }
   for (const auto correlation : ended)
     complete(correlation, caf::make_message(to_caf(cause)));
@@ -120,6 +126,7 @@ void office_core::drop_requests_by(caf::actor_id requester) {
       ++each;
       continue;
     }
+    probe<"office.requester_ended">::hit();
     const auto peer = peers_.find(proxy_of(each->second.proxy)->place().peer);
     if (peer != peers_.end()) --peer->second.requests;
     dropped.push_back(std::move(each->second));
@@ -138,8 +145,10 @@ void office_core::arm_deadline() {
 void office_core::fail_overdue() {
   deadline_timer_ = 0;
   const auto now = runtime_.clock().now();
-  while (!requests_.empty() && requests_.begin()->second.deadline <= now)
+  while (!requests_.empty() && requests_.begin()->second.deadline <= now) {
+    probe<"office.request_overdue">::hit();
     complete(requests_.begin()->first, caf::make_message(to_caf({errc::timed_out, "no answer in time"})));
+  }
   arm_deadline();
 }
 

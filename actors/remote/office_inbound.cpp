@@ -9,6 +9,8 @@
 #include "actors/remote/office_core.hpp"
 #include "actors/system/errors.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 namespace {
@@ -56,14 +58,18 @@ void office_core::incoming(incarnation_id from, std::span<const std::byte> paylo
 // PO-4: the one place where stale messages end.
 bool office_core::acceptable(incarnation_id from, const envelope& what) {
   if (what.job != settings_.job) {
+    probe<"office.foreign_job">::hit();
     ++counters_.foreign_job;
     return false;
   }
-  if (what.sender != from || lost_.contains(from)) {
+  if (what.sender != from || (lost_.contains(from) && !TROUPE_PLANTED("office.dead_heard_again"))) {
+    probe<"office.sender_stale">::hit();
     ++counters_.stale_sender;
     return false;
   }
-  if (what.generation.value() != 0 && what.generation < generation_) {
+  const bool unchecked = TROUPE_PLANTED("office.generation_unchecked");
+  if (what.generation.value() != 0 && what.generation < generation_ && !unchecked) {
+    probe<"office.generation_stale">::hit();
     ++counters_.stale_generation;
     bounce(from, what, {errc::stale_generation, "generation " + to_string(what.generation) + " has ended"});
     return false;
@@ -77,8 +83,10 @@ void office_core::on_content(incarnation_id from, const envelope& what) {
   if (channel == inbound.end())
     return bounce(from, what, {errc::path_lost, "the path was lost since this handle was made"});
   const auto target = channel->second.target; // kept while its channel may change
-  if (target == nullptr) return bounce(from, what, cause_of(channel->second.reason));
-  if (!has_room(target)) return bounce(from, what, {errc::no_credit, "the actor's mailbox is full"});
+  if (probe<"office.target_ended">::when(target == nullptr))
+    return bounce(from, what, cause_of(channel->second.reason));
+  if (probe<"office.mailbox_full">::when(!has_room(target)))
+    return bounce(from, what, {errc::no_credit, "the actor's mailbox is full"});
   auto message = codecs_.decode(what.type, what.body);
   if (!message) return bounce(from, what, message.failure());
   const bool asks = what.kind == envelope_kind::request;
@@ -90,8 +98,11 @@ void office_core::on_content(incarnation_id from, const envelope& what) {
 
 void office_core::bounce(incarnation_id to, const envelope& what, const error& cause) {
   ++counters_.bounced;
-  if (what.kind == envelope_kind::request) return send_failure(to, what.correlation, cause);
+  if (probe<"office.request_refused">::when(what.kind == envelope_kind::request))
+    return send_failure(to, what.correlation, cause);
   if (what.kind != envelope_kind::message || what.source == 0) return;
+  probe<"office.message_bounced">::hit();
+  if (TROUPE_PLANTED("office.bounce_lost")) return;
   auto out = stamped(envelope_kind::undelivered);
   out.target = what.source;
   out.correlation = what.target;
@@ -122,10 +133,11 @@ void office_core::on_answer(const envelope& what) {
 }
 
 void office_core::on_undelivered(const envelope& what) {
+  probe<"office.message_returned">::hit();
   ++counters_.returned;
   const auto place = exports_.find(what.target);
   const auto sender = place != exports_.end() ? place->second.lock() : nullptr;
-  if (sender == nullptr) return;
+  if (probe<"office.returned_to_nobody">::when(sender == nullptr)) return;
   undelivered back{what.type, {exit_status::to_errc(what.status), std::string{what.text}}};
   sender->enqueue(nullptr, caf::make_message_id(), caf::make_message(std::move(back)), nullptr);
 }
@@ -155,7 +167,7 @@ void office_core::on_open(incarnation_id from, const envelope& what) {
                    ? resolve(what)
                    : published{nullptr, {exit_status::of(errc::no_credit), "too many handles"}};
   inbound.emplace(what.target, inbound_channel{found.actor, found.reason});
-  if (found.actor == nullptr) {
+  if (probe<"office.opened_in_vain">::when(found.actor == nullptr)) {
     auto out = stamped(envelope_kind::down);
     out.target = what.target;
     out.status = found.reason.status;
@@ -175,6 +187,7 @@ void office_core::target_ended(incarnation_id peer, std::uint64_t channel, const
   const auto place = entry->second.inbound.find(channel);
   if (place == entry->second.inbound.end() || place->second.target == nullptr) return;
   std::erase_if(entry->second.links, [&](const inbound_link& each) { return each.channel == channel; });
+  probe<"office.opened_actor_ended">::hit();
   const auto ended = std::move(place->second.target);
   place->second = {nullptr, to_wire(reason)}; // stays until the peer closes it: late messages learn why
   auto out = stamped(envelope_kind::down);
@@ -197,6 +210,7 @@ void office_core::on_down(incarnation_id from, const envelope& what) {
   auto& opened = peers_[from].opened;
   const auto place = opened.find(what.target);
   if (place == opened.end()) return;
+  probe<"office.handle_ended">::hit();
   const auto pointer = place->second;
   kill(*static_cast<remote_proxy*>(pointer->get()), from_wire(what.status, what.text));
 }

@@ -9,6 +9,7 @@
 
 #include "actors/remote/wire_message.hpp"
 #include "actors/system/errors.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 namespace {
@@ -88,7 +89,10 @@ private:
   void act(const stop_child& what) { exit_child(lives_[what.child].handle, caf::exit_reason::user_shutdown); }
   void act(const kill_child& what) { exit_child(lives_[what.child].handle, caf::exit_reason::kill); }
   void act(const set_timer& what) { delayed_send(this, what.delay, timer_due{what.timer}); }
-  void act(const escalated& what) { quit(to_caf(what.cause)); }
+  void act(const escalated& what) {
+    probe<"supervisor.escalated">::hit();
+    quit(to_caf(what.cause));
+  }
   void act(const supervision_stopped&) { quit(end_reason_); }
 
   // A kill overtakes what waits in the child's mailbox; a request to stop does not. No sender: this may be

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/train/state_digest.hpp"
 
 namespace troupe {
@@ -71,7 +72,7 @@ trainer::~trainer() {
 template <class Call>
 void trainer::answer(Call call) {
   outside_.loop.post([this, alive = std::weak_ptr<int>{alive_}, call = std::move(call)]() mutable {
-    if (alive.expired() || listener_ == nullptr) return;
+    if (alive.expired() || probe<"trainer.answer_unheard">::when(listener_ == nullptr)) return;
     call(*listener_);
   });
 }
@@ -122,6 +123,7 @@ void trainer::connect(generation_id generation, const std::string& descriptor, r
       rank_ = rank;
       world_ = world;
     } else {
+      probe<"trainer.not_connected">::hit();
       result = made.failure();
     }
     auto held = std::make_shared<expected<void>>(std::move(result));
@@ -175,7 +177,7 @@ void trainer::close(std::function<void()> done) {
   outside_.compute.queue().post([this, alive = std::weak_ptr<int>{alive_}, after] {
     outside_.loop.post([this, alive, after] {
       if (alive.expired()) return;
-      running_ ? close(std::move(*after)) : (*after)();
+      probe<"trainer.closed_in_a_run">::when(running_) ? close(std::move(*after)) : (*after)();
     });
   });
 }
@@ -223,7 +225,7 @@ bool trainer::snapshot_due(step_id step) {
 
 bool trainer::try_snapshot(step_id step) {
   auto slot = slots_->try_take(step); // TN-3
-  if (!slot) return false;
+  if (probe<"trainer.no_slot_free">::when(!slot)) return false;
   std::memcpy(slot.bytes().data(), store_->bytes().data(), store_->bytes().size());
   pending_snapshot_ = std::move(slot);
   return true;

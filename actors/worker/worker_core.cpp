@@ -4,6 +4,8 @@
 
 #include "runtime/base/digest.hpp"
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -65,7 +67,7 @@ void worker_core::request_from_peer() {
   holds_state_ = false;
   const auto& source = plan_.members[plan_.source_rank.value()];
   auto sent = ports_.send_peer(source, wire::state_request{plan_.generation, plan_.step});
-  if (!sent) prepare_failed(sent.failure());
+  if (probe<"worker.peer_unreachable">::when(!sent)) prepare_failed(sent.failure());
 }
 
 void worker_core::load_from_checkpoint() {
@@ -76,7 +78,7 @@ void worker_core::load_from_checkpoint() {
       [this, alive = std::weak_ptr<int>{alive_}](expected<checkpoint_metadata> loaded) {
         if (alive.expired()) return;
         arena_busy_ = false;
-        if (!loaded) return state_settled(loaded.failure());
+        if (probe<"worker.checkpoint_not_loaded">::when(!loaded)) return state_settled(loaded.failure());
         if (loaded->step == plan_.step) return state_settled({});
         state_settled(error{errc::corrupt, plan_.checkpoint + ": holds step " + to_string(loaded->step)});
       });
@@ -91,15 +93,15 @@ void worker_core::state_settled(const expected<void>& result) {
   } else if (phase_ == phase::preparing) {
     return prepare_failed(result.failure());
   }
-  if (phase_ == phase::stopping) return check_stopped();
+  if (probe<"worker.state_came_after_the_end">::when(phase_ == phase::stopping)) return check_stopped();
   check_prepared();
 }
 
 void worker_core::on_connected(generation_id generation, expected<void> result) {
   if (generation != plan_.generation) return;
   connecting_ = false;
-  if (phase_ == phase::stopping) return check_stopped();
-  if (!result) return prepare_failed(result.failure());
+  if (probe<"worker.connected_after_the_end">::when(phase_ == phase::stopping)) return check_stopped();
+  if (probe<"worker.not_connected">::when(!result)) return prepare_failed(result.failure());
   connected_ = true;
   check_prepared();
 }
@@ -121,11 +123,15 @@ void worker_core::hear(const wire::start_generation& m) {
 }
 
 void worker_core::begin_if_ready() {
-  if (!start_asked_ || phase_ != phase::prepared || sends_in_flight_ != 0) return; // WK-4
+  if (!start_asked_ || phase_ != phase::prepared) return;
+  if (probe<"worker.start_waits_for_transfer">::when(sends_in_flight_ != 0)) return; // WK-4
   phase_ = phase::running;
   // A generation begins where another one died: its checkpoint of this very step may have died with it.
   const bool kept = plan_.step == step_id{0} || plan_.source == wire::state_source::checkpoint;
-  trainer_.begin(plan_.generation, plan_.step, plan_.rank == rank_id{0}, kept);
+  probe<"worker.checkpoint_due_again">::when(!kept);
+  const bool again = TROUPE_PLANTED("worker.step_applied_twice") && plan_.step != step_id{0};
+  const auto first = again ? step_id{plan_.step.value() - 1} : plan_.step;
+  trainer_.begin(plan_.generation, first, plan_.rank == rank_id{0}, kept);
 }
 
 void worker_core::hear(const wire::end_generation& m) {
@@ -134,11 +140,15 @@ void worker_core::hear(const wire::end_generation& m) {
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_ && !arena_busy_});
     return;
   }
-  if (phase_ == phase::idle) {
+  if (probe<"worker.ended_while_idle">::when(phase_ == phase::idle)) {
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_});
     return;
   }
   if (phase_ == phase::stopping) return;
+  probe<"worker.ended_while_preparing">::when(phase_ == phase::preparing);
+  probe<"worker.ended_while_prepared">::when(phase_ == phase::prepared);
+  probe<"worker.ended_while_running">::when(phase_ == phase::running);
+  probe<"worker.ended_while_finishing">::when(phase_ == phase::finishing);
   phase_ = phase::stopping;
   ports_.stop_prefetch();
   trainer_.abort();
@@ -172,6 +182,7 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
     ports_.stop_prefetch();
     return check_finished();
   }
+  probe<"worker.aborted_by_peer">::hit();
   // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
 }
 
@@ -183,6 +194,7 @@ void worker_core::on_refused(generation_id generation, step_id computing, bool o
 // The director hears at once; the fresh life says again (`on_restarted`) that it holds nothing.
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
   if (generation != plan_.generation) return;
+  probe<"worker.step_threw">::hit();
   applied_ = applied;
   holds_state_ = false; // what threw may have left anything behind
   ports_.send_director(wire::actor_failed{.generation = generation,
@@ -199,6 +211,7 @@ void worker_core::on_failed(generation_id generation, step_id applied, const err
 // answered unasked, once the device stands still. A second answer changes nothing (MS-5).
 void worker_core::on_restarted(generation_id newest) {
   if (newest <= plan_.generation) return;
+  probe<"worker.restarted">::hit();
   plan_.generation = newest;
   phase_ = phase::stopping;
   trainer_.abort();
@@ -211,7 +224,9 @@ void worker_core::check_finished() {
   if (settings_.test_data == nullptr || plan_.rank != rank_id{0}) return finish();
   trainer_.evaluate(settings_.test_data, [this, alive = std::weak_ptr<int>{alive_},
                                           generation = plan_.generation](expected<evaluation> result) {
-    if (alive.expired() || generation != plan_.generation || phase_ != phase::finishing) return;
+    if (alive.expired()) return;
+    if (probe<"worker.evaluated_in_vain">::when(generation != plan_.generation || phase_ != phase::finishing))
+      return;
     wire::worker_finished done{.generation = plan_.generation, .step = applied_};
     if (result) {
       done.evaluated = true;
@@ -243,6 +258,7 @@ void worker_core::report_progress() {
 // --- data and checkpoints -------------------------------------------------------------------------------
 
 void worker_core::prefetch_from(step_id step) {
+  if (TROUPE_PLANTED("worker.step_applied_twice") && step != step_id{0}) step = step_id{step.value() - 1};
   const auto& steps = trainer_.settings().steps;
   const auto range =
       shard_range(steps.shards, static_cast<std::uint32_t>(plan_.members.size()), plan_.rank.value());
@@ -267,7 +283,8 @@ void worker_core::on_prefetcher_restarted(const std::string& cause) {
                                           .text = cause,
                                           .healed_locally = true,
                                           .fault_ns = trainer_.faults().last_strike_ns()});
-  if (!in_generation) return;
+  if (probe<"worker.prefetcher_restarted_idle">::when(!in_generation)) return;
+  probe<"worker.prefetcher_restarted">::hit();
   // The engine drops what it has had already, so starting at the newest applied step is right in any case.
   prefetch_from(phase_ == phase::running ? std::max(now.step_applied, plan_.step) : plan_.step);
   ports_.send_director(wire::first_step{plan_.generation, now.step_applied});
@@ -286,7 +303,8 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
                                .world = static_cast<std::uint32_t>(plan_.members.size()),
                                .optimizer = trainer_.rule().text(),
                                .schedule = text_of(settings.steps.rate)};
-  checkpoints_in_flight_.insert(step);
+  if (TROUPE_PLANTED("worker.checkpoint_of_uncommitted_step")) metadata.step = step.next();
+  checkpoints_in_flight_.insert(metadata.step);
   ports_.send_director(wire::checkpoint_report{.generation = generation,
                                                .outcome = wire::checkpoint_outcome::taken,
                                                .step = step,
@@ -296,6 +314,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
 }
 
 void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
+  probe<"worker.checkpoint_not_written">::when(report.outcome == wire::checkpoint_outcome::failed);
   checkpoints_in_flight_.erase(report.step);
   ports_.send_director(report);
   trainer_.slot_freed();
@@ -308,7 +327,7 @@ void worker_core::on_peer(incarnation_id from, const wire::control& message) {
   if (const auto* m = std::get_if<wire::state_request>(&message)) return answer_request(from, *m);
   const bool expected_now = phase_ == phase::preparing && plan_.source == wire::state_source::peer &&
                             plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (!expected_now) return;
+  if (probe<"worker.peer_unheard">::when(!expected_now)) return;
   if (const auto* m = std::get_if<wire::state_offer>(&message)) {
     if (m->generation == plan_.generation && m->step == plan_.step) offer_ = *m;
   } else if (const auto* refused = std::get_if<wire::state_refused>(&message)) {
@@ -328,14 +347,16 @@ void worker_core::answer_request(incarnation_id from, const wire::state_request&
     return;
   }
   const auto bytes = std::span<const std::byte>{trainer_.state_bytes()};
-  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)})) return;
+  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)}))
+    return probe<"worker.offer_not_sent">::hit();
   ++sends_in_flight_;
   ports_.send_state(
       from, m.generation.value(), bytes,
       [this, alive = std::weak_ptr<int>{alive_}, to = from, asked = m.generation](expected<void> sent) {
         if (alive.expired()) return;
         --sends_in_flight_;
-        if (!sent) (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
+        if (probe<"worker.state_not_sent">::when(!sent))
+          (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
         begin_if_ready();
       });
 }
@@ -346,7 +367,7 @@ std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const 
                       plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
                       what.bytes == trainer_.state_bytes().size() &&
                       plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (!wanted) return {};
+  if (probe<"worker.transfer_unwanted">::when(!wanted)) return {};
   arena_busy_ = true;
   return trainer_.state_bytes();
 }
@@ -354,7 +375,8 @@ std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const 
 void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, const expected<void>& result) {
   if (!arena_busy_ || transfer != plan_.generation.value()) return;
   arena_busy_ = false;
-  if (!result) return state_settled(error{errc::aborted, result.failure().text});
+  if (probe<"worker.transfer_torn">::when(!result))
+    return state_settled(error{errc::aborted, result.failure().text});
   if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
     return state_settled(
         error{errc::aborted, "the state received from a peer has another digest than announced"});
@@ -366,7 +388,8 @@ void worker_core::on_peer_lost(incarnation_id who, const error& cause) {
   const bool source_lost = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
                            plan_.source == wire::state_source::peer &&
                            plan_.members[plan_.source_rank.value()].incarnation == who;
-  if (source_lost) prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
+  if (probe<"worker.source_lost">::when(source_lost))
+    prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
 }
 
 } // namespace troupe

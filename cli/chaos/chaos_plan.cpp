@@ -18,7 +18,7 @@ constexpr std::string_view outside_kill = "outside-kill";
 constexpr std::string_view outside_stop = "outside-stop";
 constexpr std::array outside_kinds{outside_kill, outside_stop};
 constexpr double slow_factor = 4;
-constexpr std::uint64_t parts_before_end = 5; // CH-4: in the first four fifths
+constexpr std::uint64_t first_part = 10; // CH-4: from a tenth to the half of the fault-free run
 
 // What a kind is drawn with.
 struct kind_row {
@@ -85,8 +85,7 @@ public:
   std::vector<strike> plan(duration length) && {
     const auto horizon = length + length / 2; // healing lengthens a run
     auto at = dice_.exponential(settings_.mtbf);
-    const auto latest = length - length / parts_before_end;
-    if (at > latest) at = dice_.within(latest / parts_before_end, latest); // CH-4
+    if (at > length / 2) at = dice_.within(length / first_part, length / 2); // CH-4
     for (; at < horizon && plan_.size() < strikes_max; at += dice_.exponential(settings_.mtbf))
       add(at);
     return std::move(plan_);

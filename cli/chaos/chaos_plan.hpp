@@ -8,7 +8,8 @@
 //   CH-2    within any minute no worker is struck more than `strikes_a_minute_max` times: less than the
 //           restart intensity of a program, so a job that ends for its spent budget is at fault itself.
 //   CH-3    at most one strike of a run kills the director.
-//   CH-4    every run is struck before the fault-free run would have ended.
+//   CH-4    every run is struck in the first half of the fault-free run's time: machines are not equally fast
+//           at all times.
 #pragma once
 
 #include <cstdint>

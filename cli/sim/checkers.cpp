@@ -1,6 +1,7 @@
 #include "cli/sim/checkers.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <sstream>
@@ -103,7 +104,32 @@ private:
   bool all_lost_{false};                                  // of some generation before the newest that began
 };
 
-void check_events(cluster& over, findings& out) {
+// Failures of one slot within the period of the intensity are no more than it admits (RI-1).
+class intensity_watch {
+public:
+  explicit intensity_watch(const intensity_policy& policy)
+      : policy_{policy} {}
+  void hear(const nlohmann::json& event, findings& out) {
+    if (event.at("event") == "job_started") recent_.clear();
+    if (event.at("event") != "failure_detected") return;
+    const std::uint32_t rank = event.at("rank");
+    auto& times = recent_[rank];
+    const double now = event.at("t");
+    times.push_back(now);
+    while (now - times.front() >= to_s(policy_.period))
+      times.pop_front();
+    if (times.size() > policy_.restarts_max)
+      out.push_back("worker " + std::to_string(rank) + " failed " + std::to_string(times.size()) +
+                    " times within " + std::to_string(to_s(policy_.period)) + " s, and the job went on");
+  }
+
+private:
+  intensity_policy policy_;
+  std::map<std::uint32_t, std::deque<double>> recent_;
+};
+
+void check_events(cluster& over, const expectation& wanted, findings& out) {
+  intensity_watch intensity{make_graph(over.what(), {}).intensity()};
   replica_watch replicas{over.steps_lost_max()};
   std::istringstream lines{over.events()};
   std::uint64_t newest = 0;
@@ -116,8 +142,9 @@ void check_events(cluster& over, findings& out) {
       continue;
     }
     replicas.hear(event, out);
+    intensity.hear(event, out);
     const auto& name = event.at("event");
-    if (name == "job_started" && over_in_order) newest = 0; // a new job, not a successor
+    if (name == "job_started" && (over_in_order || wanted.generations_anew)) newest = 0; // no successor
     finished = name == "job_finished";
     over_in_order = finished || (over_in_order && name != "job_started");
     if (name != "generation_started") continue;
@@ -178,11 +205,11 @@ reference reference_of(cluster& from) {
 }
 
 findings check(cluster& over, const reference& known, const expectation& wanted) {
-  findings out;
+  findings out = over.disk_findings();
   if (!check_end(over, known, wanted.exit_code, out)) return out;
   for (auto& one : over.samples().check())
     out.push_back(std::move(one));
-  check_events(over, out);
+  check_events(over, wanted, out);
   check_failures(over, wanted, out);
   check_checkpoint(over, known, wanted, out);
   if (over.leases_lost() != 0) out.push_back(std::to_string(over.leases_lost()) + " leases are lost");

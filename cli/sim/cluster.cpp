@@ -6,9 +6,13 @@
 #include <cstring>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "actors/director/director_actor.hpp"
 #include "actors/graph/director_process.hpp"
 #include "actors/graph/worker_process.hpp"
+#include "runtime/checkpoint/catalog.hpp"
+#include "runtime/checkpoint/version_name.hpp"
 #include "runtime/policy/timeouts.hpp"
 
 namespace troupe::sim {
@@ -175,6 +179,7 @@ private:
     process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
   }
   void begin() {
+    if (std::exchange(owner_.generations_forgotten_, false)) owner_.history_.next_job();
     auto made = director_process::make(
         {.env = seams_.env(),
          .door = *door_,
@@ -223,6 +228,11 @@ cluster::cluster(std::uint64_t seed, const workload& what, layout where,
   machine_.collectives.set_observer(&history_);
   machine_.collectives.set_aborts_split(aborts_split(seed));
   end_within(time_max);
+  machine_.disk.before_change([this](sim_process& who) {
+    look_at_disk();
+    const auto hook = before_change_; // may be replaced by its own call
+    if (hook) hook(who);
+  });
 }
 
 cluster::~cluster() = default;
@@ -265,6 +275,21 @@ void cluster::joiner_ended(sim_host_id host, std::size_t life, const process_exi
   launch_joiner(host, machine_.world.draw_between(restart_min, restart_max));
 }
 
+// What was reported as written survives a loss of power; a later version is as good.
+void cluster::look_for_reported() {
+  const auto& text = events_.text();
+  const auto place = text.rfind(R"("event":"checkpoint_written")");
+  if (place == std::string::npos) return;
+  const auto begin = text.rfind('\n', place) + 1; // 0 for the first line
+  const auto event = nlohmann::json::parse(text.substr(begin, text.find('\n', place) - begin));
+  const std::uint64_t step = event.at("step");
+  const auto there = catalog{machine_.disk, checkpoint_directory}.list();
+  const auto as_new = [step](const version_entry& one) { return one.step.value() >= step; };
+  if (there && std::ranges::any_of(there->versions, as_new)) return;
+  disk_findings_.push_back("the checkpoint of step " + std::to_string(step) +
+                           " was reported as written and did not survive a loss of power");
+}
+
 void cluster::lose_power(sim_host_id host, duration away, const std::function<bool(std::size_t)>& keep) {
   auto& world = machine_.world;
   const auto until = world.now() + away;
@@ -272,6 +297,7 @@ void cluster::lose_power(sim_host_id host, duration away, const std::function<bo
   world.hosts().cut({.from = host}, until);
   world.hosts().cut({.to = host}, until);
   machine_.disk.lose_power(host, keep);
+  look_for_reported();
   bool director = false;
   for (const auto pid : world.alive()) {
     const auto* process = world.find(pid);
@@ -283,6 +309,23 @@ void cluster::lose_power(sim_host_id host, duration away, const std::function<bo
 }
 
 // --- the run --------------------------------------------------------------------------------------------
+
+void cluster::look_at_disk() {
+  auto& disk = machine_.disk;
+  const auto names = disk.list(checkpoint_directory);
+  std::set<std::string> now;
+  for (const auto& name : names ? *names : std::vector<std::string>{}) {
+    const auto parsed = parse_version_name(name);
+    if (!parsed || parsed->state != version_state::whole) continue;
+    now.insert(name);
+    if (published_.contains(name)) continue;
+    const auto path = join_path(checkpoint_directory, name);
+    const auto version = read_manifest(disk, path);
+    const auto whole = version ? verify_files(disk, path, *version) : expected<void>{version.failure()};
+    if (!whole) disk_findings_.push_back(path + " is published and does not verify: " + whole.failure().text);
+  }
+  published_ = std::move(now);
+}
 
 std::vector<std::int64_t> cluster::alive(role which) const {
   std::vector<std::int64_t> pids;
@@ -308,6 +351,7 @@ bool cluster::run(const between& strike) {
     return over() || machine_.world.now() > deadline_;
   };
   (void)machine_.world.run_until(stop, events_max);
+  look_at_disk();
   return over();
 }
 

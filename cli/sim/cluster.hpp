@@ -60,6 +60,12 @@ public:
   // The host goes dark: its processes die, unsynced changes are lost or not (`keep`), nobody reaches it until
   // it is back after `away`; then what it ran is started again.
   void lose_power(sim_host_id host, duration away, const std::function<bool(std::size_t)>& keep);
+  // The newest director, which has not begun, is not told where its predecessor got to.
+  void forget_generations() { generations_forgotten_ = true; }
+  // Called before each change that a process makes to the disk; may end the process.
+  void before_change(std::function<void(sim_process&)> hook) { before_change_ = std::move(hook); }
+  // Checks the versions that have got their names since the last look; happens before every change.
+  void look_at_disk();
   // Asked between any two tasks; may strike.
   using between = std::function<void(cluster&)>;
   // Until the newest director's job is over and no process is left; false when a budget was spent first.
@@ -84,6 +90,8 @@ public:
   [[nodiscard]] std::uint64_t steps_lost_max() const { return steps_lost_max_; }
   // Leases that workers still held when their job was over.
   [[nodiscard]] std::size_t leases_lost() const { return leases_lost_; }
+  // Versions that had their names before they were whole, or got lost, one line each.
+  [[nodiscard]] const std::vector<std::string>& disk_findings() const { return disk_findings_; }
 
 private:
   class director_program;
@@ -91,6 +99,7 @@ private:
   friend class director_program;
   friend class worker_program;
   [[nodiscard]] bool over() const;
+  void look_for_reported();
   void launch_joiner(sim_host_id host, duration delay);
   void joiner_ended(sim_host_id host, std::size_t life, const process_exit& how);
 
@@ -108,6 +117,10 @@ private:
   std::map<sim_host_id, time_point> dark_until_; // hosts without power
   director_program* director_{nullptr};          // the newest, while it lives
   std::size_t leases_lost_{0};
+  bool generations_forgotten_{false};
+  std::function<void(sim_process&)> before_change_;
+  std::set<std::string> published_; // as of the last look
+  std::vector<std::string> disk_findings_;
   time_point deadline_;
   sim_machine machine_; // last: its processes use all of the above
 };

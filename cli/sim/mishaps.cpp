@@ -13,6 +13,8 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t room_on_full_disk_max = 3000; // bytes
 constexpr int watchdog_leases = 4;
+constexpr duration director_stops_max = 8s; // workers wait for it for 5 s
+constexpr duration soon_max = 200ms;
 constexpr duration liveness_limit = std::chrono::minutes{3}; // virtual, once everything is mended
 
 std::optional<std::int64_t> any_of(cluster& in, strikes& by, role which) {
@@ -90,6 +92,25 @@ said stop_for(cluster& in, strikes& by) {
   const auto length = around_a_lease(in, by);
   world.after(length, [&world, pid = *worker] { world.pause(pid, false); });
   return process(*worker) + " stops for " + in_ms(length);
+}
+
+said stop_director(cluster& in, strikes& by) {
+  const auto director = any_of(in, by, role::director);
+  if (!director) return std::nullopt;
+  auto& world = in.machine().world;
+  const auto length = by.draw_between(1ms, director_stops_max);
+  world.pause(*director, true);
+  world.after(length, [&world, pid = *director] { world.pause(pid, false); });
+  return "the director stops for " + in_ms(length);
+}
+
+said kill_soon(cluster& in, strikes& by) {
+  const auto worker = any_of(in, by, role::worker);
+  if (!worker) return std::nullopt;
+  auto& world = in.machine().world;
+  const auto left = by.draw_between(duration{0}, soon_max);
+  world.after(left, [&world, pid = *worker] { world.kill(pid, SIGKILL); });
+  return process(*worker) + " is killed in " + in_ms(left);
 }
 
 said interrupt(cluster& in, strikes&) {

@@ -39,13 +39,21 @@ std::optional<std::string> cut_pair(cluster& in, strikes& by);    // two hosts f
 std::optional<std::string> clog(cluster& in, strikes& by);        // one host's messages take longer
 std::optional<std::string> path_error(cluster& in, strikes& by); // between two processes, seen by one of them
 std::optional<std::string> slow(cluster& in, strikes& by);       // one host
-std::optional<std::string> clock_drift(cluster& in, strikes& by); // one host
-std::optional<std::string> clock_step(cluster& in, strikes& by);  // one host, forward
-std::optional<std::string> mend(cluster& in, strikes& by);        // everything; the job must get on from here
+std::optional<std::string> clock_drift(cluster& in, strikes& by);   // one host
+std::optional<std::string> clock_step(cluster& in, strikes& by);    // one host, forward
+std::optional<std::string> stop_director(cluster& in, strikes& by); // shorter or longer than workers wait
+std::optional<std::string> kill_soon(cluster& in, strikes& by);     // one worker, a little later
+// To the disk (disk_mishaps.cpp).
+std::optional<std::string> damage_version(cluster& in,
+                                          strikes& by); // the newest loses a file or a part of it
+std::optional<std::string> damage_journal(cluster& in, strikes& by);   // and the director is killed
+std::optional<std::string> tear_replacement(cluster& in, strikes& by); // all die while a version is replaced
+std::optional<std::string> fail_replacement(cluster& in, strikes& by); // the disk fails for a moment then
+std::optional<std::string> mend(cluster& in, strikes& by); // everything; the job must get on from here
 
 } // namespace mishaps
 
-// All of the above but `lose_many` and `mend`, by their names with dashes.
+// Those that may come together in any order, by their names with dashes.
 [[nodiscard]] const std::vector<named_mishap>& built_in_mishaps();
 
 } // namespace troupe::sim

@@ -36,6 +36,8 @@ CLI::App* register_sim(CLI::App& parent, sim_options& into) {
   sim->add_option("--fault", into.job_faults, "a fault of the job's own plan, as programs take it")
       ->allow_extra_args(false);
   sim->add_option("--fault-plan", into.fault_plan, "the same from a TOML file");
+  sim->add_flag("--coverage", into.coverage,
+                "lists the branches of recovery that the runs took; exit code 1 if one was not reached");
   sim->add_flag("--json", into.json, "one JSON object on standard output");
   sim->footer(help_of_scenarios);
   sim->callback([&into] { into.given = true; });

@@ -208,6 +208,51 @@ void random_mishaps(strikes& s) {
   s.plan(mishaps::mend, last + 1 + s.draw(2 * s.events()));
 }
 
+// More often than the restart intensity admits, each time with progress in between.
+void plan_often(strikes& s, const std::string& fault) {
+  constexpr std::uint64_t times = 12;
+  const auto first = 1 + s.draw(2);
+  for (std::uint64_t i = 0; i < times; ++i)
+    s.plan_job_fault(fault + "@step=" + std::to_string(first + i * 4));
+}
+
+void often(strikes& s) {
+  plan_often(s, s.draw(2) == 0 ? "kill:worker=0" : "throw:worker=0");
+}
+
+void prefetcher_often(strikes& s) {
+  plan_often(s, "throw:prefetcher=0");
+}
+
+// The second time the reader's restart waits a little.
+void prefetcher_and_worker(strikes& s) {
+  const auto step = 1 + s.draw(s.steps() - 1);
+  s.plan_job_fault("throw:prefetcher=0@step=" + std::to_string(step));
+  s.plan_job_fault("throw:prefetcher=0@step=" + std::to_string(step + 1));
+  s.plan(mishaps::kill_soon, s.any_time());
+}
+
+void stop_joining(strikes& s) {
+  s.plan(mishaps::stop, s.draw(s.events() / 6));
+}
+
+void damaged_version(strikes& s) {
+  const auto first = s.any_time();
+  s.plan(mishaps::kill_all, first);
+  s.plan(mishaps::damage_version, first + s.draw(recovery_events));
+}
+
+// Where a generation begins at a step whose checkpoint was written already, it is replaced.
+void torn_replacement(strikes& s) {
+  s.plan(mishaps::kill, s.any_time());
+  s.plan(mishaps::tear_replacement, 0);
+}
+
+void failed_replacement(strikes& s) {
+  s.plan(mishaps::kill, s.any_time());
+  s.plan(mishaps::fail_replacement, 0);
+}
+
 constexpr expectation nothing_again{.recomputed_max = 0};
 constexpr expectation one_failure{.failures_max = 1};
 constexpr expectation same_state{.recomputed_max = 0, .failures_max = 1};
@@ -216,6 +261,9 @@ constexpr expectation borne_full{.recomputed_max = 0, .failures_max = 0, .newest
 // Whoever is cut off does not answer when another one fails, and is ended for that.
 constexpr expectation may_cost_another{.keeps_survivors = false};
 constexpr expectation gives_up{.newest_is_last = false, .exit_code = 3};
+constexpr expectation begins_anew{.generations_anew = true};
+constexpr expectation loses_survivors{.keeps_survivors = false};
+constexpr expectation failing_disk{.newest_is_last = false};
 constexpr expectation full_disk{.recomputed_max = 0, .newest_is_last = false};
 
 constexpr std::array scenarios{
@@ -246,6 +294,24 @@ constexpr std::array scenarios{
     fault_scenario{"planned-all", "every worker is killed by the job's own fault plan", planned_all},
     fault_scenario{"bit-flip", "the newest checkpoint is damaged, then every worker is killed", bit_flip},
     fault_scenario{"same-error", "the same step throws again and again", same_error, gives_up},
+    fault_scenario{"often", "worker 0 throws or is killed at one step after the other", often, gives_up},
+    fault_scenario{"prefetcher-often", "the reader of worker 0 throws at one step after the other",
+                   prefetcher_often, gives_up},
+    fault_scenario{"prefetcher-and-worker", "the reader of worker 0 throws twice, a worker is killed",
+                   prefetcher_and_worker},
+    fault_scenario{"stop-joining", "one worker stops for ever soon after its start", stop_joining},
+    fault_scenario{"stop-director", "the director stops for a while", once<mishaps::stop_director>,
+                   loses_survivors},
+    fault_scenario{"damaged-version", "all workers are killed, the newest checkpoint loses a file or a part",
+                   damaged_version},
+    fault_scenario{"damaged-journal", "the journal is damaged and the director is killed",
+                   once<mishaps::damage_journal>, begins_anew},
+    fault_scenario{"torn-replacement", "all workers are killed while a checkpoint is replaced",
+                   torn_replacement},
+    fault_scenario{"failed-replacement", "the disk fails for a moment while a checkpoint is replaced",
+                   failed_replacement, failing_disk},
+    fault_scenario{conversation_scenario,
+                   "no job: actors converse, processes are killed, stopped and declared lost"},
     fault_scenario{"mixed", "several of these", mixed},
     fault_scenario{"power-loss", "one host loses power, and what it had not flushed",
                    once<mishaps::lose_power>},

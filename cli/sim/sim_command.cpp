@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/sim/coverage.hpp"
 #include "cli/sim/sim_plan.hpp"
 
 namespace troupe {
@@ -144,8 +145,12 @@ int run_sim(const sim_options& options, std::ostream& out, std::ostream& err) {
       if (!options.json) out << text_of(*sums) << "\n" << std::flush;
     }
   }
-  if (options.json) out << nlohmann::json{{"sim", rows}, {"wrong", wrong}}.dump() << "\n";
-  return wrong == 0 ? exit_right : exit_wrong;
+  nlohmann::json whole{{"sim", rows}, {"wrong", wrong}};
+  if (options.coverage) whole["coverage"] = sim::coverage_json();
+  if (options.json) out << whole.dump() << "\n";
+  if (options.coverage && !options.json) sim::tell_coverage(out);
+  const bool covered = !options.coverage || sim::unreached_probes().empty();
+  return wrong == 0 && covered ? exit_right : exit_wrong;
 }
 
 } // namespace troupe

@@ -1,9 +1,11 @@
 // `troupe sim`: simulated jobs under faults, one run a seed, a number of hosts and a fault scenario.
 //
 //   troupe sim --seeds A..B [--hosts N] [--workers N] [--workload W] [--faults LIST] [--steps N]
-//              [--fault SPEC] [--fault-plan FILE] [--json]
+//              [--fault SPEC] [--fault-plan FILE] [--coverage] [--json]
 //
-// Exit codes: 0 every run is right, 1 one is not (its replay command and timeline are printed), 2 usage.
+// `--coverage`: lists which branches of recovery the runs took, those that none took first.
+// Exit codes: 0 every run is right, 1 one is not (its replay command and timeline are printed), or with
+// `--coverage` a branch was not reached, 2 usage.
 #pragma once
 
 #include <iosfwd>
@@ -26,6 +28,7 @@ struct sim_options {
   std::string steps; // empty: the workload's own
   std::vector<std::string> job_faults;
   std::string fault_plan;
+  bool coverage{false};
   bool json{false};
 };
 

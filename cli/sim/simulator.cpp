@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cli/sim/conversation.hpp"
 #include "cli/sim/timeline.hpp"
 #include "runtime/base/limits.hpp"
 
@@ -16,6 +17,20 @@ void add_lines(std::string& to, std::string_view title, const std::vector<std::s
   to += std::string{title} + ":\n";
   for (const auto& line : lines)
     to += "  " + line + "\n";
+}
+
+run_result converse_as_run(const run_request& request, const std::string& workload) {
+  auto played = converse(request.seed);
+  return {.request = request,
+          .workload = workload,
+          .findings = std::move(played.findings),
+          .trace_digest = std::move(played.trace_digest),
+          .events = played.events,
+          .messages = played.messages,
+          .virtual_time = played.virtual_time,
+          .strikes = played.struck.size(),
+          .timeline = std::move(played.struck),
+          .log = std::move(played.log)};
 }
 
 expected<void> check_layout(layout where, const workload& what) {
@@ -96,6 +111,7 @@ expected<fault_scenario> simulator::scenario_of(const std::string& name) const {
 expected<run_result> simulator::run(const run_request& request) {
   const auto scenario = scenario_of(request.faults);
   if (!scenario) return scenario.failure();
+  if (request.faults == conversation_scenario) return converse_as_run(request, workload_.name);
   const auto right = known(request.where);
   if (!right) return right.failure();
   strikes struck{*scenario, request.seed, right->events, workload_, request.where, mishaps_};

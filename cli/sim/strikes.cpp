@@ -47,7 +47,7 @@ void strikes::die_in_change(role whose, std::uint64_t changes_max) {
 
 void strikes::arm(cluster& in) {
   if (!writer_) return;
-  in.machine().disk.before_change([this, &in](sim_process& who) { strike_writer(in, who); });
+  in.before_change([this, &in](sim_process& who) { strike_writer(in, who); });
 }
 
 void strikes::strike_writer(cluster& in, sim_process& who) {
@@ -56,7 +56,7 @@ void strikes::strike_writer(cluster& in, sim_process& who) {
   tell(in, "process " + std::to_string(who.pid()) + " dies in a change to the disk");
   in.machine().world.kill(who.pid(), SIGKILL);
   const bool director = writer_ == role::director;
-  in.machine().disk.before_change({});
+  in.before_change({});
   if (director) in.start_director();
 }
 

@@ -23,6 +23,7 @@ struct expectation {
   bool newest_is_last{true};                 // the last step's checkpoint is there in the end
   bool keeps_survivors{true};                // nobody but who was struck is replaced
   int exit_code{0};                          // that the last job ends with
+  bool generations_anew{false};              // a successor knows nothing of its predecessor
 };
 
 struct fault_scenario {
@@ -31,6 +32,8 @@ struct fault_scenario {
   void (*plan)(strikes&){nullptr};
   expectation expected{};
 };
+// Plays `converse` (conversation.hpp) instead of a job, whatever the layout.
+inline constexpr std::string_view conversation_scenario = "conversation";
 [[nodiscard]] std::span<const fault_scenario> fault_scenarios();
 [[nodiscard]] const fault_scenario* find_scenario(std::string_view name);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "runtime/base/digest.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/limits.hpp"
 #include "runtime/checkpoint/version_name.hpp"
 
@@ -19,6 +21,7 @@ expected<manifest> read_manifest(storage& files, const std::string& path) {
   if (text) return parse_manifest(*text, manifest_path);
   switch (text.failure().code) {
   case errc::not_found:
+    probe<"catalog.manifest_missing">::hit();
     return error{errc::not_found, path + " is incomplete: it has no manifest"};
   case errc::too_large:
     return error{errc::corrupt, text.failure().text};
@@ -30,9 +33,10 @@ expected<manifest> read_manifest(storage& files, const std::string& path) {
 expected<void> verify_file(storage& files, const std::string& path, std::uint64_t bytes,
                            const std::string& digest) {
   const auto size = files.file_bytes(path);
-  if (!size && size.failure().code == errc::not_found) return error{errc::corrupt, path + " is missing"};
+  if (probe<"catalog.file_missing">::when(!size && size.failure().code == errc::not_found))
+    return error{errc::corrupt, path + " is missing"};
   if (!size) return size.failure();
-  if (*size != bytes)
+  if (probe<"catalog.file_cut">::when(*size != bytes))
     return error{errc::corrupt, path + " has " + std::to_string(*size) + " bytes, its manifest says " +
                                     std::to_string(bytes)};
   std::vector<std::byte> chunk(std::min<std::uint64_t>(limits::verify_chunk_bytes, bytes));
@@ -43,7 +47,7 @@ expected<void> verify_file(storage& files, const std::string& path, std::uint64_
     builder.add(part);
   }
   const auto found = builder.finish();
-  if (found != digest)
+  if (probe<"catalog.digest_differs">::when(found != digest))
     return error{errc::corrupt, path + " has the digest " + found + ", its manifest says " + digest};
   return {};
 }
@@ -90,6 +94,7 @@ expected<catalog_listing> catalog::list() const {
   for (const auto& [name, path] : *found) {
     // A retired version whose replacement never arrived is still the version of its step.
     const bool orphan = name.state == version_state::retired && !whole.contains(name.step);
+    probe<"catalog.retired_stands_in">::when(orphan);
     if (name.state == version_state::whole || orphan) {
       listing.versions.push_back({name.step, path});
     } else if (name.state == version_state::abandoned) {
@@ -126,10 +131,13 @@ expected<version_search> catalog::newest_verified(const state_layout& layout) co
       return search;
     }
     auto verified = belongs ? verify(*entry) : expected<verified_version>{belongs.failure()};
+    if (belongs && TROUPE_PLANTED("catalog.newest_not_verified"))
+      verified = verified_version{entry->step, entry->path, *version};
     if (verified) {
       search.found = std::move(*verified);
       return search;
     }
+    probe<"catalog.fell_back">::hit();
     search.rejected.push_back({entry->step, entry->path, verified.failure()});
   }
   return search;
@@ -162,6 +170,8 @@ expected<void> catalog::clean_unfinished() const {
   for (const auto& [name, path] : *found) {
     if (name.state == version_state::whole || name.state == version_state::abandoned) continue;
     const bool put_back = name.state == version_state::retired && whole.insert(name.step).second;
+    probe<"catalog.leftover_removed">::when(!put_back);
+    probe<"catalog.retired_put_back">::when(put_back);
     auto done = put_back ? files_.rename(path, join_path(directory_, whole_name(name.step)))
                          : files_.remove_all(path);
     if (!done) return done;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "runtime/base/digest.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/catalog.hpp"
 #include "runtime/checkpoint/shard_file.hpp"
 #include "runtime/checkpoint/version_name.hpp"
@@ -136,15 +138,19 @@ expected<void> checkpoint_writer::publish(const std::string& partial, step_id st
   const auto former = files_.list(final_path);
   if (!former && former.failure().code != errc::not_found) return former.failure();
   if (former) {
+    probe<"checkpoint.version_replaced">::hit();
     // The catalog finds a retired version as long as its step has no other: there is no moment without one.
     if (auto done = files_.remove_all(retired); !done) return done;
     if (auto done = files_.rename(final_path, retired); !done) return done;
   }
   if (auto done = files_.rename(partial, final_path); !done) {
-    if (former) (void)files_.rename(retired, final_path);
+    if (probe<"checkpoint.version_put_back">::when(former.has_value()))
+      (void)files_.rename(retired, final_path);
     return done;
   }
-  if (auto done = files_.sync_directory(settings_.directory); !done) return done;
+  if (!TROUPE_PLANTED("checkpoint.rename_not_synced")) {
+    if (auto done = files_.sync_directory(settings_.directory); !done) return done;
+  }
   if (former) (void)files_.remove_all(retired); // what stays is cleaned at the next start
   return {};
 }
@@ -157,10 +163,13 @@ expected<written_version> checkpoint_writer::write(const checkpoint_metadata& me
     return error{errc::bad_argument, "the snapshot is smaller than the state"}.at(hop);
   const auto partial =
       join_path(settings_.directory, marked_name(version_state::partial, metadata.step, settings_.self));
+  if (TROUPE_PLANTED("checkpoint.published_before_whole"))
+    (void)stage(join_path(settings_.directory, whole_name(metadata.step)), metadata, state);
 
   const auto staged = stage(partial, metadata, state);
   auto published = staged ? publish(partial, metadata.step) : expected<void>{staged.failure()};
   if (!published) {
+    probe<"checkpoint.not_written">::hit();
     (void)files_.remove_all(partial); // the first failure is the one to report
     return published.failure().at(hop);
   }
@@ -175,6 +184,7 @@ expected<written_version> checkpoint_writer::write(const checkpoint_metadata& me
   if (removed) {
     written.removed = std::move(*removed);
   } else {
+    probe<"checkpoint.retention_failed">::hit();
     written.retention_failure = removed.failure().at("retention");
   }
   return written;

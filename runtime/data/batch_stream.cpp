@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/data/limits.hpp"
 
 namespace troupe {
@@ -28,6 +30,8 @@ std::optional<batch> batch_stream::try_next(generation_id generation, step_id st
         next_step_.store(step.next().value());
         return found;
       }
+      probe<"stream.old_batch_dropped">::hit();
+      if (TROUPE_PLANTED("stream.lease_kept")) new lease{std::move(found->memory)};
       give_back(std::move(*found));
     }
   }

@@ -11,6 +11,8 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/data/sample_order.hpp"
 
 namespace troupe {
@@ -74,7 +76,7 @@ private:
     if (closed_) return;
     active_ = false;
     stream_->clear();
-    if (version != wanted_version_) return; // a later call is on its way
+    if (probe<"prefetcher.assignment_overtaken">::when(version != wanted_version_)) return;
     version_ = version;
     assignment_ = next;
     step_ = next.first_step;
@@ -131,6 +133,7 @@ private:
     into.samples_per_shard = a.samples_per_shard();
     into.features = stream_->features();
     into.first_sample = step_.value() * a.global_batch + std::uint64_t{a.first_shard} * a.samples_per_shard();
+    if (TROUPE_PLANTED("prefetcher.cursor_off_by_one") && a.first_step != step_id{0}) ++into.first_sample;
 
     const auto bytes = into.memory.bytes();
     auto* inputs = reinterpret_cast<float*>(bytes.data());
@@ -164,6 +167,7 @@ private:
   void failed(const error& cause) {
     active_ = false;
     if (superseded()) return;
+    probe<"prefetcher.read_failed">::hit();
     const std::lock_guard lock{failed_mutex_};
     if (closed_ || !hooks_.on_failed) return;
     hooks_.on_failed(

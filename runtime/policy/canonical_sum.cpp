@@ -9,6 +9,7 @@
 #endif
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
 
 namespace troupe {
 
@@ -105,7 +106,8 @@ void canonical_sum::evaluate(std::span<const float* const> contributions, std::s
   for (auto at = begin; at < end; at += block_elements) {
     const auto count = std::min(block_elements, end - at);
     const auto operand = [&](std::uint32_t number) -> const float* {
-      if (number < slots_) return contributions[number] + at;
+      const auto slot = TROUPE_PLANTED("canonical_sum.order_reversed") ? slots_ - 1 - number : number;
+      if (number < slots_) return contributions[slot] + at;
       return scratch_.data() + (number - slots_) * block_elements;
     };
     for (std::size_t i = 0; i + 1 < operations_.size(); ++i) {

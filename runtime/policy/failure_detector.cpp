@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/base/probe.hpp"
 #include "runtime/base/units.hpp"
 
 namespace troupe {
@@ -74,6 +75,7 @@ liveness::liveness(duration lease, duration path_grace, time_point now)
     , deadline_{now + lease} {}
 
 void liveness::beat(time_point now) {
+  probe<"detector.suspicion_lifted">::when(suspected_);
   last_beat_ = now;
   deadline_ = now + lease_;
   suspected_ = false;
@@ -81,7 +83,7 @@ void liveness::beat(time_point now) {
 }
 
 void liveness::path_error(time_point now) {
-  if (suspected_) return; // the error may be told twice
+  if (probe<"detector.suspected_already">::when(suspected_)) return; // the error may be told twice
   suspected_ = true;
   deadline_ = std::min(deadline_, now + path_grace_);
 }
@@ -134,6 +136,7 @@ void failure_detector::generation_started(time_point now) {
 bool failure_detector::beat(incarnation_id who, const progress& reported, time_point now) {
   auto* p = find(who);
   if (p == nullptr || p->dead) {
+    probe<"detector.beat_unknown">::hit();
     ++stale_beats_;
     return false;
   }
@@ -204,6 +207,7 @@ std::vector<verdict> failure_detector::tick(time_point now) {
   if (!between_) check_hangs(now, out); // FD-9
   for (auto& p : peers_) {
     if (!p.straggler_new || p.dead) continue;
+    probe<"detector.straggles">::hit();
     p.straggler_new = false;
     const duration others = median_busy_of_others(p);
     out.push_back({.what = verdict::kind::straggler,
@@ -221,10 +225,11 @@ std::vector<verdict> failure_detector::tick(time_point now) {
 void failure_detector::check_stall(time_point now) {
   const auto before = std::exchange(last_tick_, now);
   if (!before || now - *before <= limits_.stall_gap) return;
+  probe<"detector.observer_stalled">::hit();
   ++stalls_;
   for (auto& p : peers_) {
     if (p.dead) continue;
-    if (p.lease.observer_stalled(now)) ++leases_extended_;
+    if (probe<"detector.lease_extended">::when(p.lease.observer_stalled(now))) ++leases_extended_;
     p.advanced_at = std::min(now, p.advanced_at + (now - *before)); // nobody looked: the time does not count
   }
 }
@@ -234,6 +239,8 @@ void failure_detector::check_leases(time_point now, std::vector<verdict>& out) {
     if (p.dead || !p.lease.expired(now)) continue;
     p.dead = true;
     const bool path = p.lease.suspected();
+    probe<"detector.lease_expired">::when(!path);
+    probe<"detector.path_grace_expired">::when(path);
     const std::string bound = path ? "path lost, grace " + format_duration(limits_.path_grace)
                                    : "lease " + format_duration(limits_.lease);
     out.push_back({.what = verdict::kind::lease_expired,
@@ -275,17 +282,18 @@ void failure_detector::check_hangs(time_point now, std::vector<verdict>& out) {
   }
   if (behind == nullptr) return;
   const bool collective = behind->last.doing == activity::in_collective;
-  if (collective && exempt) return;
+  if (probe<"detector.waits_for_other_work">::when(collective && exempt)) return;
   const bool everybody = collective && members > 1 && level == members;
   const auto furthest_back = position(behind->last);
   for (auto& p : peers_) {
     if (position(p.last) != furthest_back || !stuck(p, now) || p.hang_told) continue;
-    if (everybody) {
+    if (probe<"detector.everybody_hangs">::when(everybody)) {
       for (auto& told : peers_)
         told.hang_told = true;
       out.push_back(hang_verdict(p, verdict::kind::collective_hung, now));
       return;
     }
+    probe<"detector.hangs">::hit();
     p.hang_told = true;
     out.push_back(hang_verdict(p, verdict::kind::hung, now));
   }
@@ -325,7 +333,10 @@ orphan_watch::orphan_watch(const timeouts& limits, time_point now)
     , last_look_{now} {}
 
 bool orphan_watch::orphaned(time_point now) {
-  if (now - std::exchange(last_look_, now) > stall_gap_) lease_.observer_stalled(now);
+  if (now - std::exchange(last_look_, now) > stall_gap_) {
+    probe<"orphan_watch.stalled">::hit();
+    lease_.observer_stalled(now);
+  }
   return lease_.expired(now);
 }
 

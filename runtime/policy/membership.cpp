@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -32,7 +34,8 @@ membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who
   if (phase_ == phase::done || index >= slots_.size() || slots_[index].joined) return out;
   slot& member = slots_[index];
   member = {.external = member.external, .joined = true, .incarnation = who, .since = now, .idle = true};
-  if (phase_ != phase::assembling) end_generation("a worker joined", now, out);
+  if (probe<"membership.joined_in_a_generation">::when(phase_ != phase::assembling))
+    end_generation("a worker joined", now, out);
   advance(now, out);
   return out;
 }
@@ -40,6 +43,10 @@ membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who
 membership::outputs membership::on_lost(std::uint32_t index, const std::string& cause, time_point now) {
   outputs out;
   if (phase_ == phase::done || index >= slots_.size()) return out;
+  probe<"membership.lost_while_assembling">::when(phase_ == phase::assembling);
+  probe<"membership.lost_while_choosing">::when(phase_ == phase::choosing);
+  probe<"membership.lost_while_preparing">::when(phase_ == phase::preparing);
+  probe<"membership.lost_while_running">::when(phase_ == phase::running);
   slots_[index] = {.external = slots_[index].external, .since = now};
   if (!slots_[index].external) out.emplace_back(action::start_process{index});
   end_generation(cause, now, out);
@@ -52,6 +59,7 @@ membership::outputs membership::on_worker_failed(incarnation_id who, const std::
   outputs out;
   slot* member = find(who);
   if (phase_ == phase::done || member == nullptr) return out;
+  probe<"membership.worker_failed">::hit();
   member->holds_state = false;
   end_generation(cause, now, out);
   return out;
@@ -67,7 +75,9 @@ membership::outputs membership::on_stopped(incarnation_id who, generation_id end
                                            bool holds_state, time_point now) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::assembling || member == nullptr || ended != generation_) return out; // MS-5
+  if (probe<"membership.stop_stale">::when(phase_ != phase::assembling || member == nullptr ||
+                                           ended != generation_))
+    return out; // MS-5
   member->idle = true;
   member->holds_state = holds_state;
   member->applied = applied;
@@ -77,7 +87,7 @@ membership::outputs membership::on_stopped(incarnation_id who, generation_id end
 
 membership::outputs membership::on_resume_point(expected<resume_point> found, time_point now) {
   outputs out;
-  if (phase_ != phase::choosing) return out;
+  if (probe<"membership.resume_point_stale">::when(phase_ != phase::choosing)) return out;
   if (!found) return end(found.failure());
   prepare(*found, now, out);
   return out;
@@ -87,7 +97,9 @@ membership::outputs membership::on_prepared(incarnation_id who, generation_id pr
                                             time_point now) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::preparing || member == nullptr || prepared != generation_) return out; // MS-5
+  if (probe<"membership.prepared_stale">::when(phase_ != phase::preparing || member == nullptr ||
+                                               prepared != generation_))
+    return out; // MS-5
   if (step != plan_.step) {
     return end({errc::internal, "slot " + std::to_string(*slot_of(who)) + " prepared step " +
                                     to_string(step) + " where step " + to_string(plan_.step) +
@@ -106,11 +118,14 @@ membership::outputs membership::on_prepared(incarnation_id who, generation_id pr
 membership::outputs membership::on_prepare_failed(incarnation_id who, generation_id failed,
                                                   const error& cause, time_point now) {
   outputs out;
-  if (phase_ != phase::preparing || find(who) == nullptr || failed != generation_) return out; // MS-5
+  if (probe<"membership.prepare_failure_stale">::when(phase_ != phase::preparing || find(who) == nullptr ||
+                                                      failed != generation_))
+    return out; // MS-5
   // A version may be damaged, or retired while it was chosen: another one is looked for.
   const bool only_this_version = cause.code == errc::corrupt || cause.code == errc::not_found;
   if (reaction_of(cause.code) == reaction::stop && !only_this_version) return end(cause);
   if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
+  probe<"membership.prepare_tried_again">::hit();
   end_generation(cause.text, now, out);
   return out;
 }
@@ -118,7 +133,9 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
 membership::outputs membership::on_finished(incarnation_id who, generation_id finished) {
   outputs out;
   slot* member = find(who);
-  if (phase_ != phase::running || member == nullptr || finished != generation_) return out; // MS-5
+  if (probe<"membership.finish_stale">::when(phase_ != phase::running || member == nullptr ||
+                                             finished != generation_))
+    return out; // MS-5
   member->finished = true;
   const auto over = [](const slot& s) { return !s.joined || s.finished; };
   if (!std::all_of(slots_.begin(), slots_.end(), over)) return out;
@@ -134,10 +151,13 @@ membership::outputs membership::on_tick(time_point now) {
     const slot& s = slots_[i];
     const auto waited = now - s.since;
     if (!s.joined && !s.external && waited > settings_.join_deadline) {
+      probe<"membership.join_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not join within its deadline"});
     } else if (s.joined && phase_ == phase::assembling && !s.idle && waited > settings_.answer_deadline) {
+      probe<"membership.leave_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not leave the ended generation within its deadline"});
     } else if (s.joined && phase_ == phase::preparing && !s.prepared && waited > settings_.answer_deadline) {
+      probe<"membership.prepare_deadline_missed">::hit();
       out.emplace_back(action::kill_process{i, "did not prepare the generation within its deadline"});
     } else {
       continue;
@@ -160,7 +180,7 @@ membership::outputs membership::end(error cause) {
 
 void membership::end_generation(const std::string& cause, time_point now, outputs& out) {
   phase_ = phase::assembling;
-  if (ended_sent_) return;
+  if (probe<"membership.ended_already">::when(ended_sent_)) return;
   ended_sent_ = true;
   for (slot& s : slots_) {
     const bool was_member = std::any_of(plan_.members.begin(), plan_.members.end(), [&](const auto& m) {
@@ -173,12 +193,14 @@ void membership::end_generation(const std::string& cause, time_point now, output
   for (const slot& s : slots_) {
     if (s.joined && !s.idle) told.push_back(s.incarnation);
   }
+  if (TROUPE_PLANTED("membership.survivor_not_told") && !told.empty()) told.pop_back();
   out.emplace_back(action::end_generation{generation_, std::move(told), cause});
 }
 
 bool membership::assembled(time_point now) {
   for (const slot& s : slots_) {
     const bool given_up = s.external && !s.joined && now - s.since > settings_.replacement_wait;
+    probe<"membership.outsider_given_up">::when(given_up);
     if (!given_up && (!s.joined || !s.idle)) return false; // MS-4
   }
   return true;
@@ -200,6 +222,7 @@ void membership::advance(time_point now, outputs& out) {
     if (holds(s) && (newest == nullptr || s.applied > newest->applied)) newest = &s;
   }
   if (newest != nullptr) {
+    probe<"membership.resumes_from_memory">::hit();
     prepare({newest->applied, {}}, now, out); // MS-3
   } else {
     phase_ = phase::choosing;
@@ -229,6 +252,8 @@ void membership::prepare(const resume_point& from, time_point now, outputs& out)
     member.source = holder                     ? member_source::peer
                     : !from.checkpoint.empty() ? member_source::checkpoint
                                                : member_source::fresh;
+    probe<"membership.state_from_peer">::when(holder.has_value());
+    probe<"membership.state_from_checkpoint">::when(!holder && !from.checkpoint.empty());
     if (holder) member.source_rank = *holder;
   }
   out.emplace_back(action::prepare_generation{plan_});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/base/units.hpp"
 
 namespace troupe {
@@ -210,9 +211,11 @@ std::optional<error> supervision::verdict(child_index index, const error& cause,
   c.started_at = {};
   const error root{errc::budget_spent, cause.text};
   if (c.same_failures >= settings_.same_cause_max) { // SV-5
+    probe<"supervision.same_cause_again">::hit();
     return root.at(specs_[index].id).at(std::to_string(c.same_failures) + " times without progress");
   }
   if (budget_.admit(now)) return std::nullopt; // SV-4
+  probe<"supervision.budget_spent">::hit();
   return root.at(specs_[index].id)
       .at("after " + std::to_string(settings_.intensity.restarts_max) + " restarts within " +
           format_duration(settings_.intensity.period));
@@ -221,7 +224,8 @@ std::optional<error> supervision::verdict(child_index index, const error& cause,
 duration supervision::wait_before_restart(time_point now) {
   const bool first = !last_restart_ || now - *last_restart_ >= settings_.intensity.period;
   last_restart_ = now;
-  if (!first) return pause_.next(rng_.bits(draws_++));
+  if (probe<"supervision.restart_waits">::when(!first)) return pause_.next(rng_.bits(draws_++));
+  probe<"supervision.restarts_at_once">::hit();
   pause_.reset();
   return duration{0};
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/policy/canonical_sum.hpp"
 #include "runtime/train/flat_math.hpp"
 #include "runtime/train/limits.hpp"
@@ -80,11 +81,13 @@ void step_engine::begin(const step_run& run) {
 void step_engine::end() {
   if (idle()) return;
   ending_ = true;
+  probe<"engine.ended_while_starved">::when(phase_ == phase::starved);
+  probe<"engine.ended_while_paused">::when(phase_ == phase::paused);
   if (phase_ == phase::starved || phase_ == phase::paused) enqueue();
 }
 
 void step_engine::abandon() {
-  if (!idle()) leave();
+  if (probe<"engine.abandoned">::when(!idle())) leave();
 }
 
 void step_engine::resume() {
@@ -129,7 +132,7 @@ void step_engine::on_batch_ready() {
 }
 
 void step_engine::advance() {
-  if (ending_) return finish(run_end::ended);
+  if (probe<"engine.ended">::when(ending_)) return finish(run_end::ended);
   if (std::exchange(run_.snapshot_first, false)) return after_step();
   if (applied_ == run_.last_step) return finish(run_end::finished);
   if (!step_open_) start_step();
@@ -176,7 +179,7 @@ void step_engine::on_reduced(expected<reduction> result) {
   invariant(phase_ == phase::reducing, "SE-3: an all-reduce completes once, in the run that started it");
   now_.comm_wait += lap();
   if (result) return guarded([&] { collect(*result); });
-  if (result.failure().code == errc::aborted) return finish(run_end::aborted);
+  if (probe<"engine.aborted">::when(result.failure().code == errc::aborted)) return finish(run_end::aborted);
   fail(result.failure());
 }
 
@@ -264,6 +267,7 @@ void step_engine::finish(run_end how) {
 }
 
 void step_engine::fail(const error& cause) {
+  probe<"engine.failed">::hit();
   leave();
   context_.observer.on_failed(applied_, cause);
 }

@@ -31,9 +31,10 @@ void all_are_right(const std::string& faults, const std::string& workload, layou
 
 // By the job's own plan; a worker that joined from outside cannot tell its director yet that it was struck.
 bool strikes_itself(const std::string& faults) {
-  constexpr std::array names{"throw-worker",       "planned",     "planned-all",
-                             "bit-flip",           "same-error",  "planned-hang",
-                             "planned-path-error", "planned-cut", "planned-torn-write"};
+  constexpr std::array names{
+      "throw-worker",       "planned",      "planned-all",        "bit-flip",
+      "same-error",         "planned-hang", "planned-path-error", "planned-cut",
+      "planned-torn-write", "often",        "prefetcher-often",   "prefetcher-and-worker"};
   return std::ranges::find(names, faults) != names.end();
 }
 

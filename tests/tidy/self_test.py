@@ -45,6 +45,8 @@ PLANTED = [
     ("runtime/policy/bad.cpp", "#include <runtime/base/a.hpp>\n", 1, "include", "quoted"),
     ("runtime/newroom/bad.cpp", '#include "runtime/base/a.hpp"\n', 1, "include", "no room"),
     ("runtime/data/bad.cpp", "#include <caf/actor.hpp>\n", 1, "library", "caf"),
+    ("runtime/data/bad.cpp", 'probe<"read failed">::hit();\n', 1, "probe", "expected room.what_happened"),
+    ("runtime/data/bad.cpp", 'probe<"a.b">::hit();\nprobe<"a.b">::hit();\n', 2, "probe", "of a branch in"),
     ("runtime/host/bad.cpp", "#include <ucp/api/ucp.h>\n", 1, "library", "ucp"),
     ("transports/ucx/bad.cpp", "#include <capnp/message.h>\n", 1, "library", "capnp"),
     ("actors/worker/bad.cpp", '#include "runtime/wire/x.capnp.h"\n', 1, "library", "capnp"),

@@ -3,7 +3,7 @@
 
 Usage: tidy.py [--root DIR] [--room-pages]
 Output: one `file:line: rule: text` for each finding; exit code 1 when there is one.
-Rules: include, library, call, size, header, word, path, page, link. The tables below are the law.
+Rules: include, library, call, probe, size, header, word, path, page, link. The tables below are the law.
 Standard library only. `self_test.py` plants a violation of each rule and demands that it is found.
 """
 
@@ -46,7 +46,8 @@ MAINS = ("cli/", "examples/", "tests/", "bench/", "troupe/")  # troupe/: the umb
 
 # Third-party headers and the places that may see them.
 LIBRARIES = {
-    r"caf/": ("actors/", "tests/", "bench/", "examples/"),  # examples: actors of a program's own
+    # examples: actors of a program's own; cli/sim: actors that converse in simulation
+    r"caf/": ("actors/", "tests/", "bench/", "examples/", "cli/sim/"),
     r"uc[pst]/": ("transports/ucx/", "tests/", "bench/"),
     r"(capnp|kj)/": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
     r".*\.capnp\.h": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
@@ -99,6 +100,8 @@ UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"
 MACHINE_PATH = re.compile(r"(?<![\w.}/-])/(" + "|".join(["work", "tmp", "home", "root"]) + r")/\w")
 PLANTS_VIOLATIONS = "tests/tidy/self_test.py"  # names pages that do not exist
 MARKDOWN_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PROBE = re.compile(r'\bprobe<"([^"]*)">')
+PROBE_NAME = re.compile(r"[a-z_]+\.[a-z_]+")
 NAMED_PAGE = re.compile(r"\bdocs/[\w./-]+\.md\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
@@ -109,6 +112,7 @@ class Tidy:
         self.room_pages = room_pages
         self.findings = []
         self.warnings = []
+        self.probes = {}  # name -> where
 
     def say(self, path, line, rule, text):
         self.findings.append((path, line, rule, text))
@@ -162,10 +166,24 @@ class Tidy:
                 found = re.search(pattern, line)
                 if found and not path.startswith(allowed):
                     self.say(path, number, "call", f"'{found.group(0).strip(' (')}' {what}")
+        if path.startswith(("runtime/", "actors/", "transports/")) and path != "runtime/base/probe.hpp":
+            self.check_probes(path, text)
         for number, length, name in functions(code):
             if length > FUNCTION_LINES_MAX:
                 self.say(path, number, "size",
                          f"'{name}' has {length} lines; at most {FUNCTION_LINES_MAX}")
+
+    def check_probes(self, path, source):
+        """One branch, one name: two branches of one name would hide each other."""
+        for number, line in enumerate(source.split("\n"), 1):
+            for name in PROBE.findall(line):
+                if not PROBE_NAME.fullmatch(name):
+                    self.say(path, number, "probe", f"'{name}'; expected room.what_happened")
+                elif name in self.probes:
+                    text = f"'{name}' is the name of a branch in {self.probes[name]}"
+                    self.say(path, number, "probe", text)
+                else:
+                    self.probes[name] = path
 
     def check_header(self, path, text):
         if not text.startswith("//"):

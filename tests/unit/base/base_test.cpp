@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include "runtime/base/digest.hpp"
 #include "runtime/base/error.hpp"
 #include "runtime/base/ids.hpp"
+#include "runtime/base/probe.hpp"
 #include "runtime/base/task.hpp"
 #include "runtime/base/units.hpp"
 
@@ -99,6 +101,22 @@ TEST_CASE("digest: the incremental form equals one call over the whole") {
   builder.add(bytes.subspan(5));
   CHECK(builder.finish() == digest_of(bytes));
   CHECK(digest_of(bytes).size() == 32);
+}
+
+TEST_CASE("probe: is known before it is reached, and counts") {
+  const auto hits_of = [](std::string_view name) {
+    const auto all = probes();
+    const auto one = std::ranges::find(all, name, &probe_count::name);
+    REQUIRE(one != all.end());
+    return one->hits;
+  };
+  CHECK(hits_of("base_test.never") == 0);
+  if (hits_of("base_test.twice") != 0) probe<"base_test.never">::hit();
+  CHECK(probe<"base_test.twice">::when(true));
+  CHECK_FALSE(probe<"base_test.twice">::when(false));
+  probe<"base_test.twice">::hit();
+  CHECK(hits_of("base_test.twice") == 2);
+  CHECK(std::ranges::is_sorted(probes(), {}, &probe_count::name));
 }
 
 TEST_CASE("task: moves its captures and runs without allocation") {

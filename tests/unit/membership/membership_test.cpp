@@ -144,8 +144,8 @@ TEST_CASE("membership: a checkpoint that cannot be loaded is looked for again, w
   (void)brain.on_ready(0, incarnation(0), t);
   for (int attempt = 1; attempt <= 5; ++attempt) {
     (void)brain.on_resume_point(resume_point{step_id{4}, "step-4"}, t);
-    const auto out =
-        brain.on_prepare_failed(incarnation(0), brain.generation(), {errc::corrupt, "digest"}, t);
+    const auto code = attempt % 2 == 0 ? errc::corrupt : errc::not_found; // damaged, or lost meanwhile
+    const auto out = brain.on_prepare_failed(incarnation(0), brain.generation(), {code, "digest"}, t);
     if (attempt == 5) {
       REQUIRE(find<action::finish_job>(out) != nullptr);
       break;
