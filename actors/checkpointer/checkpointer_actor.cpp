@@ -39,13 +39,11 @@ caf::behavior checkpointer(caf::stateful_actor<checkpointer_state>* self, const 
   self->state.writer = std::make_shared<checkpoint_writer>(parts->files, parts->settings);
   return {
       [self, parts](const write_checkpoint& m) {
-        const auto reply_to = caf::actor_cast<caf::actor>(self->current_sender());
-        parts->storage_thread.post(
-            [parts, writer = self->state.writer, what = m.what, stall = m.stall, reply_to] {
-              auto report = write_one(*parts, *writer, *what);
-              report.stall = stall;
-              caf::anon_send(reply_to, checkpoint_settled{std::move(report)});
-            });
+        parts->storage_thread.post([parts, writer = self->state.writer, what = m.what, stall = m.stall] {
+          auto report = std::make_shared<wire::checkpoint_report>(write_one(*parts, *writer, *what));
+          report->stall = stall;
+          parts->loop.post([parts, report] { parts->settled(*report); });
+        });
       },
   };
 }

@@ -2,7 +2,6 @@
 //
 //   worker -> prefetcher     assign_prefetch, stop_prefetch: one assignment at a time, credit: the stream
 //   worker -> checkpointer   write_checkpoint: at most `snapshot_slots` at a time; the lease is the credit
-//   checkpointer -> worker   checkpoint_settled: one for each write_checkpoint
 //   process -> its actors    control_received, bulk_received, path_lost, tick
 #pragma once
 
@@ -33,10 +32,6 @@ struct write_checkpoint {
   static constexpr std::string_view wire_name = "troupe.write_checkpoint";
   std::shared_ptr<snapshot> what; // taken by the checkpointer
   duration stall{0};
-};
-struct checkpoint_settled {
-  static constexpr std::string_view wire_name = "troupe.checkpoint_settled";
-  wire::checkpoint_report report;
 };
 struct control_received {
   static constexpr std::string_view wire_name = "troupe.control_received";

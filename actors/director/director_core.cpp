@@ -116,6 +116,7 @@ void director_core::journaled(generation_id generation) {
 }
 
 void director_core::announce_start(const action::start_generation& action) {
+  newest_step_ = members_.plan().step.value(); // a rollback goes back; no older news comes after `prepared`
   detector_.generation_started(ports_.now());
   refusals_.clear();
   for (const auto& who : action.members)
@@ -157,6 +158,7 @@ void director_core::check_replicas() {
 
 expected<void> director_core::on_offer(const join_offer& offer) {
   if (stopping_) return error{errc::refused, "the job is ending"};
+  if (slot_of(offer.incarnation)) return {}; // it asks again: the answer was lost
   std::optional<std::uint32_t> index;
   if (offer.slot >= 0) {
     const auto wanted = static_cast<std::uint32_t>(offer.slot);

@@ -23,7 +23,8 @@ expected<void> write_journal(storage& files, const std::string& directory, const
   const auto temporary = path_in(directory) + ".partial";
   const std::span<const std::byte> piece = std::as_bytes(std::span{body});
   if (auto written = files.write_file(temporary, {&piece, 1}); !written) return written.failure();
-  return files.rename(temporary, path_in(directory));
+  if (auto renamed = files.rename(temporary, path_in(directory)); !renamed) return renamed;
+  return files.sync_directory(directory); // a generation that has started is never forgotten, power or not
 }
 
 expected<journal_entry> read_journal(storage& files, const std::string& directory) {

@@ -213,12 +213,12 @@ void director_process::state::supervise() {
   for (const auto& user : graph.actors()) {
     if (user.where == placement::director) children.push_back({{.id = user.name}, user.make});
   }
-  root = spawn_supervisor(runtime->system(),
-                          {.settings = {.intensity = graph.intensity()},
-                           .children = std::move(children),
-                           .listener = [this, here = alive](const child_change& what) {
-                             if (*here) on_child_started(what); // the end may come before the start
-                           }});
+  root = spawn_supervisor(runtime->system(), {.settings = {.intensity = graph.intensity()},
+                                              .children = std::move(children),
+                                              .listener = [this, here = alive](const child_change& what) {
+                                                if (*here)
+                                                  on_child_started(what); // the end may come before the start
+                                              }});
   root->attach_functor([this, here = alive](const caf::error& reason) {
     if (*here) finish(70, to_troupe(reason));
   });

@@ -75,6 +75,7 @@ struct worker_process::state final : bulk_listener {
   void supervise();
   [[nodiscard]] std::vector<supervised_child> children();
   void on_child_started(const child_change& what);
+  void on_checkpoint_settled(const wire::checkpoint_report& report);
   template <class Message>
   void tell_worker(Message message) {
     if (neighbours->worker) caf::anon_send(*neighbours->worker, std::move(message));
@@ -182,7 +183,10 @@ std::vector<supervised_child> worker_process::state::children() {
                                              .layout = compute->layout(),
                                              .self = outside.env.network.self(),
                                              .retention = {.keep_last = handout.settings.keep}},
-                                .state_digest = compute->snapshot_digest()};
+                                .state_digest = compute->snapshot_digest(),
+                                .settled = [this, here = alive](const wire::checkpoint_report& report) {
+                                  if (*here) on_checkpoint_settled(report);
+                                }};
   const worker_parts work{.outside = outside.env,
                           .office = *office,
                           .compute = *compute,
@@ -213,6 +217,13 @@ void worker_process::state::on_worker_restarted(const std::string& cause) {
                                           .text = cause});
   }
   tell_worker(worker_restarted{newest_generation});
+}
+
+// The worker that took the snapshot may have failed meanwhile: the slot is free all the same.
+void worker_process::state::on_checkpoint_settled(const wire::checkpoint_report& report) {
+  if (neighbours->core != nullptr) return neighbours->core->on_checkpoint_settled(report);
+  (void)send_control(*office, joined.director, report);
+  compute->slot_freed();
 }
 
 void worker_process::state::supervise() {

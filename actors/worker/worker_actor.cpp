@@ -104,7 +104,6 @@ caf::behavior worker(caf::stateful_actor<worker_state>* self, const worker_parts
       [&state](const control_received& m) { state.on_control(m); },
       [&state](const bulk_received& m) { state.core().on_state_received(m.from, m.transfer, m.result); },
       [&state](const path_lost& m) { state.core().on_peer_lost(m.peer, m.cause); },
-      [&state](const checkpoint_settled& m) { state.core().on_checkpoint_settled(m.report); },
       [&state](const prefetcher_restarted& m) { state.core().on_prefetcher_restarted(m.cause); },
       [&state](const worker_restarted& m) { state.core().on_restarted(m.generation); },
       [&state](tick) { state.core().report_progress(); },

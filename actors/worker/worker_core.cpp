@@ -206,7 +206,7 @@ void worker_core::on_restarted(generation_id newest) {
 }
 
 void worker_core::check_finished() {
-  if (phase_ != phase::finishing || checkpoints_in_flight_ != 0) return;
+  if (phase_ != phase::finishing || !checkpoints_in_flight_.empty()) return;
   report_progress();
   if (settings_.test_data == nullptr || plan_.rank != rank_id{0}) return finish();
   trainer_.evaluate(settings_.test_data, [this, alive = std::weak_ptr<int>{alive_},
@@ -286,7 +286,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
                                .world = static_cast<std::uint32_t>(plan_.members.size()),
                                .optimizer = trainer_.rule().text(),
                                .schedule = text_of(settings.steps.rate)};
-  ++checkpoints_in_flight_;
+  checkpoints_in_flight_.insert(step);
   ports_.send_director(wire::checkpoint_report{.generation = generation,
                                                .outcome = wire::checkpoint_outcome::taken,
                                                .step = step,
@@ -296,7 +296,7 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
 }
 
 void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
-  if (checkpoints_in_flight_ > 0) --checkpoints_in_flight_;
+  checkpoints_in_flight_.erase(report.step);
   ports_.send_director(report);
   trainer_.slot_freed();
   check_finished();

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "actors/worker/trainer.hpp"
@@ -118,7 +119,7 @@ private:
   std::optional<wire::state_offer> offer_;
   bool start_asked_{false};
   std::uint32_t sends_in_flight_{0};
-  std::uint32_t checkpoints_in_flight_{0};
+  std::set<step_id> checkpoints_in_flight_; // of this life
   std::shared_ptr<int> alive_{std::make_shared<int>(0)};
 };
 

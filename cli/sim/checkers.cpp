@@ -1,6 +1,8 @@
 #include "cli/sim/checkers.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -23,13 +25,13 @@ struct state_shape {
 
 state_shape shape_of(const workload& what) {
   const auto graph = make_graph(what, {});
-  state_shape shape{std::make_unique<parameter_store>(what.seed), {}, {}, {}};
+  state_shape shape{std::make_unique<parameter_store>(what.settings.seed), {}, {}, {}};
   const auto kernels = graph.factory()(*shape.store);
   auto rule = make_optimizer(graph.rule());
   shape.store->freeze((*rule)->slot_names());
   shape.layout = layout_of(shape.store->layout(), graph.identity().name);
   shape.rule = (*rule)->text();
-  shape.schedule = text_of(resolved(graph.rate(), what.steps));
+  shape.schedule = text_of(resolved(graph.rate(), what.steps()));
   return shape;
 }
 
@@ -54,26 +56,55 @@ bool check_end(cluster& over, const reference& known, int exit_code, findings& o
   return true;
 }
 
-// What the summary says of its failures makes sense: time runs forward, a living replica loses one step at
-// most, and nobody who survived was killed for it.
-void check_failures(cluster& over, const fault_scenario& scenario, findings& out) {
+// What the summary says of its failures makes sense: time runs forward, and nobody who survived was killed.
+void check_failures(cluster& over, const expectation& wanted, findings& out) {
   const auto& summary = over.ends().back().summary;
   for (const auto& failure : summary.failures) {
-    const auto label = "failure '" + failure.cause + "': ";
     if (failure.recovered_ms.value_or(0) < 0 || failure.detected_ms.value_or(0) < 0)
-      out.push_back(label + "recovered after " + std::to_string(failure.recovered_ms.value_or(0)) + " ms");
-    if ((failure.source == "peer" || failure.source == "memory") &&
-        failure.steps_lost > over.steps_lost_max())
-      out.push_back(label + std::to_string(failure.steps_lost) + " steps lost although a replica lived");
+      out.push_back("failure '" + failure.cause + "': recovered after " +
+                    std::to_string(failure.recovered_ms.value_or(0)) + " ms");
   }
-  if (scenario.failures_max && summary.failures.size() > *scenario.failures_max)
+  if (wanted.failures_max && summary.failures.size() > *wanted.failures_max)
     out.push_back(std::to_string(summary.failures.size()) + " failures, at most " +
-                  std::to_string(*scenario.failures_max) + " can come of what struck");
-  if (scenario.keeps_survivors && !summary.survivors_kept)
+                  std::to_string(*wanted.failures_max) + " can come of what struck");
+  if (wanted.keeps_survivors && !summary.survivors_kept)
     out.emplace_back("a surviving worker lost its process");
 }
 
+// While a replica lives, a failure costs the step in flight at most.
+class replica_watch {
+public:
+  explicit replica_watch(std::uint64_t steps_lost_max)
+      : steps_lost_max_{steps_lost_max} {}
+  void hear(const nlohmann::json& event, findings& out) {
+    const auto& name = event.at("event");
+    const std::uint64_t generation = event.at("generation");
+    if (name == "job_started") lost_.clear();
+    if (name == "generation_started") world_[generation] = event.at("world");
+    if (name == "failure_detected") lost_[generation].insert(event.at("rank").get<std::uint32_t>());
+    if (name == "first_step_applied") began(generation);
+    if (name != "resumed" || !event.contains("steps_lost")) return;
+    const std::uint64_t steps = event.at("steps_lost");
+    const bool from_replica = event.at("source") == "peer" || event.at("source") == "memory";
+    if (from_replica && steps > steps_lost_max_ && !all_lost_)
+      out.push_back(std::to_string(steps) + " steps lost although a replica lived");
+  }
+
+private:
+  void began(std::uint64_t generation) {
+    all_lost_ = std::ranges::any_of(
+        lost_, [this](const auto& one) { return one.second.size() >= world_[one.first]; });
+    std::erase_if(lost_, [generation](const auto& one) { return one.first < generation; });
+  }
+
+  std::uint64_t steps_lost_max_;
+  std::map<std::uint64_t, std::size_t> world_;            // by generation
+  std::map<std::uint64_t, std::set<std::uint32_t>> lost_; // ranks, by the generation that lost them
+  bool all_lost_{false};                                  // of some generation before the newest that began
+};
+
 void check_events(cluster& over, findings& out) {
+  replica_watch replicas{over.steps_lost_max()};
   std::istringstream lines{over.events()};
   std::uint64_t newest = 0;
   bool finished = false;
@@ -84,6 +115,7 @@ void check_events(cluster& over, findings& out) {
       out.push_back("an event is no JSON object: " + line);
       continue;
     }
+    replicas.hear(event, out);
     const auto& name = event.at("event");
     if (name == "job_started" && over_in_order) newest = 0; // a new job, not a successor
     finished = name == "job_finished";
@@ -98,22 +130,22 @@ void check_events(cluster& over, findings& out) {
   if (!finished) out.emplace_back("the last event is not job_finished");
 }
 
-void check_checkpoint(cluster& over, const reference& known, const fault_scenario& scenario, findings& out) {
+void check_checkpoint(cluster& over, const reference& known, const expectation& wanted, findings& out) {
   auto shape = shape_of(over.what());
   const catalog versions{over.machine().disk, checkpoint_directory};
   const auto search = versions.newest_verified(shape.layout);
   if (!search || !search->found) {
-    if (scenario.newest_is_last) out.emplace_back("no checkpoint verifies");
+    if (wanted.newest_is_last) out.emplace_back("no checkpoint verifies");
     return;
   }
   for (const auto& one : search->rejected)
     out.push_back(one.path + " is published and does not verify: " + one.cause.text);
   const auto& found = *search->found;
   const auto step = found.step.value();
-  if (scenario.newest_is_last && step != over.what().steps)
+  if (wanted.newest_is_last && step != over.what().steps())
     out.push_back("the newest checkpoint is of step " + std::to_string(step));
-  const auto wanted = known.checkpoints.find(step);
-  if (wanted == known.checkpoints.end() || found.manifest.metadata.state_digest != wanted->second)
+  const auto right = known.checkpoints.find(step);
+  if (right == known.checkpoints.end() || found.manifest.metadata.state_digest != right->second)
     out.push_back("the checkpoint of step " + std::to_string(step) +
                   " says another state than without faults");
   const auto loaded = load_version(over.machine().disk, found, shape.layout, shape.store->bytes());
@@ -122,7 +154,7 @@ void check_checkpoint(cluster& over, const reference& known, const fault_scenari
     return;
   }
   const auto digest = state_digest(shape.store->layout(), shape.store->arena(), shape.rule, shape.schedule,
-                                   {step, step * over.what().global_batch});
+                                   {step, step * over.what().samples_per_step()});
   if (digest != loaded->state_digest)
     out.push_back("the checkpoint of step " + std::to_string(step) + " holds another state than it says");
 }
@@ -145,19 +177,19 @@ reference reference_of(cluster& from) {
   return out;
 }
 
-findings check(cluster& over, const reference& known, const fault_scenario& scenario) {
+findings check(cluster& over, const reference& known, const expectation& wanted) {
   findings out;
-  if (!check_end(over, known, scenario.exit_code, out)) return out;
+  if (!check_end(over, known, wanted.exit_code, out)) return out;
   for (auto& one : over.samples().check())
     out.push_back(std::move(one));
   check_events(over, out);
-  check_failures(over, scenario, out);
-  check_checkpoint(over, known, scenario, out);
+  check_failures(over, wanted, out);
+  check_checkpoint(over, known, wanted, out);
   if (over.leases_lost() != 0) out.push_back(std::to_string(over.leases_lost()) + " leases are lost");
   const auto again = over.samples().recomputed();
-  if (scenario.recomputed_max && again > *scenario.recomputed_max)
-    out.push_back(std::to_string(again) + " steps were computed again, at most " +
-                  std::to_string(*scenario.recomputed_max) + " are allowed");
+  if (wanted.recomputed_max && again > *wanted.recomputed_max)
+    out.push_back(std::to_string(again) + " batches were computed again, at most " +
+                  std::to_string(*wanted.recomputed_max) + " are allowed");
   return out;
 }
 

@@ -1,6 +1,6 @@
 // Checkers: what must be true when a simulated run is over, whatever struck it.
 //
-// In:       a cluster whose run is over, what a run without faults ended with, what the scenario allows.
+// In:       a cluster whose run is over, what a run without faults ended with, what may be expected.
 // Out:      findings, one line each; empty: all is right.
 // Checked: the job ended well and left no process; the state is the fault-free one, to the bit; every step
 // counts once with exactly its samples; generations only grow; the newest complete checkpoint loads and is
@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/sim/cluster.hpp"
 #include "cli/sim/strikes.hpp"
 
 namespace troupe::sim {
@@ -26,6 +25,6 @@ struct reference {
 // Of a run without faults that is over.
 [[nodiscard]] reference reference_of(cluster& from);
 [[nodiscard]] std::vector<std::string> check(cluster& over, const reference& known,
-                                             const fault_scenario& scenario);
+                                             const expectation& wanted);
 
 } // namespace troupe::sim

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 #include <string_view>
 
@@ -18,7 +19,10 @@ constexpr auto time_max = std::chrono::minutes{10};            // virtual
 constexpr auto guard_interval = std::chrono::milliseconds{50}; // between two looks at the directory's lock
 constexpr auto guard_time_max = std::chrono::seconds{12};      // for processes of an earlier job to end
 constexpr auto rest_time = std::chrono::milliseconds{60};      // of a worker before its leases are counted
+constexpr auto restart_min = std::chrono::milliseconds{20};    // of a joiner, by its host
+constexpr auto restart_max = std::chrono::milliseconds{400};
 constexpr int exit_not_started = 70;
+constexpr const char* endpoint_of_jobs = "sim:7000";
 
 // A quarter of the seeds sums as hosts do that share no memory.
 bool aborts_split(std::uint64_t seed) {
@@ -40,6 +44,7 @@ sim_network_settings weather_of(std::uint64_t seed) {
   default:
     break;
   }
+  if (random.bits(2) % 2 == 0) weather.late_completion_max = std::chrono::milliseconds{5};
   return weather;
 }
 
@@ -49,6 +54,13 @@ std::string value_of(const process_spec& spec, std::string_view name) {
       return it->substr(name.size() + 1);
   }
   return {};
+}
+
+workload laid_out(workload what, layout where) {
+  what.settings.workers = where.workers;
+  what.settings.external = where.hosts - 1;
+  what.settings.checkpoint_dir = checkpoint_directory;
+  return what;
 }
 
 } // namespace
@@ -67,17 +79,18 @@ public:
       })} {
     owner_.roles_[process.pid()] = role::worker;
     owner_.history_.watch(process.pid(), process.box);
-    const auto slot = value_of(process.spec, slot_variable);
+    const auto slot = value_of(process.spec, slot_variable); // none: it joins from outside
     (void)std::from_chars(slot.data(), slot.data() + slot.size(), slot_);
     auto& env = seams_.env();
     const join_offer offer{.incarnation = env.network.self(),
                            .pid = process.pid(),
-                           .host = "simulated",
+                           .host = "host" + std::to_string(process.host()),
                            .program = graph_.identity().name,
                            .slot = slot_,
                            .address = env.network.local_address()};
-    door_->join(value_of(process.spec, endpoint_variable), offer,
-                timeouts::derive(detect_after_default).orphan_grace, [this](expected<join_answer> joined) {
+    const auto limits = timeouts::derive(owner_.what_.settings.detect_after);
+    door_->join(slot_ < 0 ? endpoint_of_jobs : value_of(process.spec, endpoint_variable), offer,
+                slot_ < 0 ? limits.join_deadline : limits.orphan_grace, [this](expected<join_answer> joined) {
                   if (!joined) return end(exit_code_of(joined.failure().code), joined.failure().text);
                   begin(*joined);
                 });
@@ -85,11 +98,13 @@ public:
 
 private:
   void begin(const join_answer& joined) {
+    owner_.members_.insert(process_.pid());
+    life_ = owner_.ends_.size() - 1;
     auto made = worker_process::make(
         {.env = seams_.env(),
          .stage = owner_.stage_,
          .pid = process_.pid(),
-         .slot = static_cast<std::uint32_t>(slot_),
+         .slot = static_cast<std::uint32_t>(std::max<std::int64_t>(slot_, 0)),
          .over = [this](int code, const std::string& cause) { code == 0 ? rest() : end(code, cause); }},
         graph_, joined);
     if (!made) return end(exit_code_of(made.failure().code), made.failure().text);
@@ -99,7 +114,7 @@ private:
   // Whoever still holds a lease gets the time to give it back.
   void rest() {
     process_.clock.call_after(rest_time, [this] {
-      if (!owner_.ends_.back().interrupted) owner_.leases_lost_ += work_->leases_out();
+      if (!owner_.ends_[life_].interrupted) owner_.leases_lost_ += work_->leases_out();
       process_.request_exit(0);
     });
   }
@@ -116,7 +131,8 @@ private:
   sim_environment seams_;
   std::unique_ptr<rendezvous_client> door_;
   training_graph graph_;
-  std::int64_t slot_{0};
+  std::int64_t slot_{-1};
+  std::size_t life_{0}; // of the directors, the one that it joined
   std::unique_ptr<worker_process> work_;
 };
 
@@ -133,7 +149,7 @@ public:
                [&owner](sim_process& child) -> std::unique_ptr<sim_program> {
                  return std::make_unique<worker_program>(owner, child);
                }}
-      , door_{owner.machine_.network.make_server(process)}
+      , door_{owner.machine_.network.make_server(process, endpoint_of_jobs)}
       , graph_{make_graph(owner.what_, {})} {
     owner_.director_ = this;
     wait_for_directory();
@@ -151,7 +167,9 @@ public:
 
 private:
   void wait_for_directory() {
-    if (owner_.alive(role::worker).empty()) return begin();
+    const auto held = std::ranges::any_of(owner_.alive(role::worker),
+                                          [this](std::int64_t pid) { return owner_.members_.contains(pid); });
+    if (!held) return begin();
     if (process_.clock.now() > waits_until_)
       return end(exit_not_started, error{errc::bad_argument, "another job keeps the checkpoint directory"});
     process_.clock.call_after(guard_interval, [this] { wait_for_directory(); });
@@ -166,8 +184,9 @@ private:
          .style = progress_line::style::plain,
          .worker = {},
          .job = random_id_from<job_id>(process_.random),
+         .external_slots = owner_.what_.settings.external,
          .over = [this](int code, const std::optional<error>& cause) { end(code, cause); }},
-        graph_, owner_.what_.settings());
+        graph_, owner_.what_.settings);
     if (!made) return end(exit_code_of(made.failure().code), made.failure());
     job_ = std::move(*made);
     if (auto started = job_->start(); !started) end(exit_not_started, started.failure());
@@ -194,27 +213,76 @@ private:
 
 // --- the cluster ----------------------------------------------------------------------------------------
 
-cluster::cluster(std::uint64_t seed, const workload& what)
-    : what_{what}
+cluster::cluster(std::uint64_t seed, const workload& what, layout where,
+                 std::shared_ptr<const sample_contents> samples)
+    : what_{laid_out(what, where)}
+    , where_{where}
     , steps_lost_max_{aborts_split(seed) ? 2U : 1U}
-    , history_{what}
+    , history_{what_, std::move(samples)}
     , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
   machine_.collectives.set_aborts_split(aborts_split(seed));
+  end_within(time_max);
 }
 
 cluster::~cluster() = default;
 
-void cluster::start_director() {
+void cluster::start_director(duration delay) {
   const auto life = ends_.size();
   if (life != 0 && ends_.back().over) history_.next_job(); // it ended in order: this is no successor
   ends_.emplace_back();
-  auto& process = machine_.world.start({}, duration{0}, [this, life](sim_process& of) {
+  begins_.push_back(machine_.world.now() + delay);
+  auto& process = machine_.world.start({}, delay, [this, life](sim_process& of) {
     return std::make_unique<director_program>(*this, of, life);
   });
   ends_.back().pid = process.pid();
   roles_[process.pid()] = role::director;
+  for (sim_host_id host = 1; host < where_.hosts; ++host) {
+    const auto newest = joiners_.find(host);
+    if (newest == joiners_.end() || machine_.world.find(newest->second) == nullptr)
+      launch_joiner(host, delay);
+  }
 }
+
+// --- hosts whose worker joins from outside --------------------------------------------------------------
+
+void cluster::launch_joiner(sim_host_id host, duration delay) {
+  auto& world = machine_.world;
+  if (const auto dark = dark_until_.find(host); dark != dark_until_.end())
+    delay = std::max(delay, dark->second - world.now());
+  auto& process = world.start(
+      {}, delay, [this](sim_process& of) { return std::make_unique<worker_program>(*this, of); }, host);
+  roles_[process.pid()] = role::worker;
+  joiners_[host] = process.pid();
+  world.on_end(process.pid(),
+               [this, host, life = ends_.size()](const process_exit& how) { joiner_ended(host, life, how); });
+}
+
+// As a service manager would: what failed is started again; what ended well is not, but for another job.
+void cluster::joiner_ended(sim_host_id host, std::size_t life, const process_exit& how) {
+  const bool well = !how.signalled && how.code == 0 && life == ends_.size();
+  if (well || ends_.back().over) return;
+  launch_joiner(host, machine_.world.draw_between(restart_min, restart_max));
+}
+
+void cluster::lose_power(sim_host_id host, duration away, const std::function<bool(std::size_t)>& keep) {
+  auto& world = machine_.world;
+  const auto until = world.now() + away;
+  dark_until_[host] = until;
+  world.hosts().cut({.from = host}, until);
+  world.hosts().cut({.to = host}, until);
+  machine_.disk.lose_power(host, keep);
+  bool director = false;
+  for (const auto pid : world.alive()) {
+    const auto* process = world.find(pid);
+    if (process->host() != host) continue;
+    director = director || roles_[pid] == role::director;
+    world.kill(pid, SIGKILL);
+  }
+  if (director) start_director(away);
+}
+
+// --- the run --------------------------------------------------------------------------------------------
 
 std::vector<std::int64_t> cluster::alive(role which) const {
   std::vector<std::int64_t> pids;
@@ -235,10 +303,9 @@ bool cluster::over() const {
 }
 
 bool cluster::run(const between& strike) {
-  const auto end = machine_.world.now() + time_max;
   const auto stop = [&] {
     if (strike) strike(*this);
-    return over() || machine_.world.now() > end;
+    return over() || machine_.world.now() > deadline_;
   };
   (void)machine_.world.run_until(stop, events_max);
   return over();

@@ -1,17 +1,20 @@
-// Simulated cluster: one director and its workers, as programs of simulated processes on one machine.
+// Simulated cluster: one director and its workers, as programs of simulated processes on several hosts.
 //
-// Flow:     workload, seed -> [cluster] -> events, what people read, summaries, checkpoints on a disk
-// Owns:     the machine (world, network, disk), and what outlives every process. The processes are those of
+// Flow:     seed, workload, layout -> [cluster] -> events, what people read, summaries, checkpoints on a disk
+// Owns:     the machines (world, network, disk), and what outlives every process. The processes are those of
 //           a real job: director_process and worker_process, unchanged.
 // Runs on:  the caller's thread.
-// A further director may be started when the one before has died: like a real one it waits until no process
-// of the earlier job holds the checkpoint directory any more.
+// Host 0 has the director and the workers that it starts; every further host has one worker that joins from
+// outside, and is started again by its host when it fails. All hosts see one disk. A further director may be
+// started when the one before has died: like a real one it waits until no process of the earlier job holds
+// the checkpoint directory any more.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +29,13 @@ namespace troupe::sim {
 
 enum class role : std::uint8_t { director, worker };
 
+// How many, and where. `workers` is at least `hosts` - 1, and at least 1.
+struct layout {
+  std::uint32_t hosts{1};
+  std::uint32_t workers{3};
+  auto operator<=>(const layout&) const = default;
+};
+
 // How one director's life ended.
 struct job_end {
   std::int64_t pid{0};
@@ -38,21 +48,28 @@ struct job_end {
 
 class cluster {
 public:
-  cluster(std::uint64_t seed, const workload& what);
+  cluster(std::uint64_t seed, const workload& what, layout where,
+          std::shared_ptr<const sample_contents> samples);
   ~cluster();
   cluster(const cluster&) = delete;
   cluster& operator=(const cluster&) = delete;
 
-  void start_director();
+  void start_director(duration delay = duration{0});
   // As SIGTERM: the job ends in order, then another director starts. False: no job is there to be told.
   [[nodiscard]] bool interrupt();
+  // The host goes dark: its processes die, unsynced changes are lost or not (`keep`), nobody reaches it until
+  // it is back after `away`; then what it ran is started again.
+  void lose_power(sim_host_id host, duration away, const std::function<bool(std::size_t)>& keep);
   // Asked between any two tasks; may strike.
   using between = std::function<void(cluster&)>;
   // Until the newest director's job is over and no process is left; false when a budget was spent first.
   [[nodiscard]] bool run(const between& strike);
+  // From now on the job has at most this long (virtual).
+  void end_within(duration limit) { deadline_ = machine_.world.now() + limit; }
 
   [[nodiscard]] sim_machine& machine() { return machine_; }
   [[nodiscard]] const workload& what() const { return what_; }
+  [[nodiscard]] layout where() const { return where_; }
   [[nodiscard]] history& samples() { return history_; }
   [[nodiscard]] const history& samples() const { return history_; }
   [[nodiscard]] std::vector<std::int64_t> alive(role which) const;
@@ -60,6 +77,8 @@ public:
   // Of all directors, one after another; each begins with job_started.
   [[nodiscard]] const std::string& events() const { return events_.text(); }
   [[nodiscard]] const std::string& people() const { return people_.text(); }
+  // World time at which each director began, by its place in `ends()`.
+  [[nodiscard]] const std::vector<time_point>& begins() const { return begins_; }
   // That a failure may cost while a replica lives: the step in flight, and where an abort may split the ranks
   // also the one before.
   [[nodiscard]] std::uint64_t steps_lost_max() const { return steps_lost_max_; }
@@ -72,16 +91,24 @@ private:
   friend class director_program;
   friend class worker_program;
   [[nodiscard]] bool over() const;
+  void launch_joiner(sim_host_id host, duration delay);
+  void joiner_ended(sim_host_id host, std::size_t life, const process_exit& how);
 
   workload what_;
+  layout where_;
   std::uint64_t steps_lost_max_;
   history history_;
   memory_staging stage_;
   memory_text_sink events_, people_;
   std::vector<job_end> ends_;
+  std::vector<time_point> begins_;
   std::map<std::int64_t, role> roles_;
-  director_program* director_{nullptr}; // the newest, while it lives
+  std::set<std::int64_t> members_;               // processes that have taken part in a job
+  std::map<sim_host_id, std::int64_t> joiners_;  // the newest of each further host
+  std::map<sim_host_id, time_point> dark_until_; // hosts without power
+  director_program* director_{nullptr};          // the newest, while it lives
   std::size_t leases_lost_{0};
+  time_point deadline_;
   sim_machine machine_; // last: its processes use all of the above
 };
 

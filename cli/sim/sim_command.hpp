@@ -1,14 +1,14 @@
-// `troupe sim`: simulated jobs under faults, one run a seed, a number of workers and a fault scenario.
+// `troupe sim`: simulated jobs under faults, one run a seed, a number of hosts and a fault scenario.
 //
-//   troupe sim --seeds A..B [--hosts N] [--workload softmax] [--faults LIST] [--json]
+//   troupe sim --seeds A..B [--hosts N] [--workers N] [--workload W] [--faults LIST] [--steps N]
+//              [--fault SPEC] [--fault-plan FILE] [--json]
 //
-// `--hosts N`: workers, each a simulated process with an actor system of its own (1 to 4 of them: "all").
-// `--faults LIST`: names with commas between, or "all".
-// Exit codes: 0 every run is right, 1 one is not (its replay command is printed), 2 usage.
+// Exit codes: 0 every run is right, 1 one is not (its replay command and timeline are printed), 2 usage.
 #pragma once
 
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -19,9 +19,13 @@ namespace troupe {
 struct sim_options {
   bool given{false}; // the command line said `sim`
   std::string seeds{"1..10"};
-  std::string hosts{"3"};
-  std::string workload{"softmax"};
-  std::string faults{"all"};
+  std::string hosts{"1..8"};
+  std::string workers; // empty: the seed picks
+  std::string workload{"any"};
+  std::string faults{"random"};
+  std::string steps; // empty: the workload's own
+  std::vector<std::string> job_faults;
+  std::string fault_plan;
   bool json{false};
 };
 

@@ -46,5 +46,7 @@ int main(int argc, char** argv) {
   if (const auto* ckpt = std::get_if<ckpt_options>(&line.command)) return look_at_checkpoints(*ckpt);
   if (const auto* bench = std::get_if<bench_command>(&line.command)) return run_bench(*bench);
   if (const auto* sim = std::get_if<sim_options>(&line.command)) return run_sim(*sim, std::cout, std::cerr);
+  if (const auto* chaos = std::get_if<chaos::chaos_settings>(&line.command))
+    return run_chaos(*chaos, std::cout, std::cerr);
   return line.exit_code;
 }

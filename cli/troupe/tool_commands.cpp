@@ -13,8 +13,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 4> built{"run", "ckpt", "bench", "sim"};
-constexpr std::array<std::string_view, 3> planned{"doctor", "chaos", "top"};
+constexpr std::array<std::string_view, 5> built{"run", "ckpt", "bench", "sim", "chaos"};
+constexpr std::array<std::string_view, 2> planned{"doctor", "top"};
 constexpr std::array<std::string_view, 3> benches_built{"step", "recovery", "allreduce"};
 constexpr std::array<std::string_view, 3> benches_planned{"message", "checkpoint", "data"};
 
@@ -46,6 +46,7 @@ struct parsed {
   ckpt_options ckpt;
   bench_command bench;
   sim_options sim;
+  chaos::chaos_options chaos;
   std::optional<std::uint32_t> copies;
   std::string as, grace, detect_after;
 };
@@ -167,6 +168,27 @@ tool_line finish_bench(parsed& from) {
   return {.command = std::move(from.bench)};
 }
 
+tool_line finish_chaos(const parsed& from, const std::vector<std::string>& rest) {
+  auto settings = chaos::check(from.chaos, rest);
+  if (!settings) return usage_error("chaos: " + settings.failure().text);
+  return {.command = std::move(*settings)};
+}
+
+// Takes the program and its arguments off the line: what stands behind `--` (chaos), or behind the options of
+// `run` (TL-2).
+std::vector<std::string> take_program(std::vector<std::string>& arguments) {
+  if (arguments.empty() || (arguments[0] != "run" && arguments[0] != "chaos")) return {};
+  auto place = std::ranges::find(arguments, "--");
+  if (arguments[0] == "run")
+    place = arguments.begin() + static_cast<std::ptrdiff_t>(place_of_program(arguments));
+  else if (place != arguments.end())
+    ++place;
+  std::vector<std::string> rest{place, arguments.end()};
+  arguments.erase(place, arguments.end());
+  if (arguments.back() == "--") arguments.pop_back();
+  return rest;
+}
+
 // The help of the subcommand asked about, not of the whole.
 std::string help_of(const CLI::App& app, const std::string& path = "") {
   const auto chosen = app.get_subcommands();
@@ -184,7 +206,8 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
     }
   }
   parsed into;
-  CLI::App app{"Troupe's tool: starts programs, looks at checkpoints, measures, simulates.", "troupe"};
+  CLI::App app{"Troupe's tool: starts programs, looks at checkpoints, measures, simulates, strikes.",
+               "troupe"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer("\nEach command explains itself: troupe COMMAND --help. All take --json: one object on standard "
@@ -193,13 +216,8 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   const auto* ckpt = register_ckpt(app, into.ckpt);
   const auto* bench = declare_bench(app, into);
   const auto* sim = register_sim(app, into.sim);
-  std::vector<std::string> rest; // the program and its arguments
-  if (!arguments.empty() && arguments[0] == "run") {
-    const auto place = arguments.begin() + static_cast<std::ptrdiff_t>(place_of_program(arguments));
-    rest.assign(place, arguments.end());
-    arguments.erase(place, arguments.end());
-    if (arguments.back() == "--") arguments.pop_back();
-  }
+  const auto* chaos = register_chaos(app, into.chaos);
+  const auto rest = take_program(arguments);
   std::ranges::reverse(arguments); // as CLI11 takes them
   try {
     app.parse(arguments);
@@ -212,6 +230,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   if (bench->parsed()) return finish_bench(into);
   if (ckpt->parsed()) return {.command = into.ckpt};
   if (sim->parsed()) return {.command = into.sim};
+  if (chaos->parsed()) return finish_chaos(into, rest);
   return usage_error("no command");
 }
 

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/chaos/chaos_command.hpp"
 #include "cli/ckpt/ckpt_command.hpp"
 #include "cli/launch/launch.hpp"
 #include "cli/sim/sim_command.hpp"
@@ -33,7 +34,8 @@ struct bench_command {
   duration detect_after{std::chrono::seconds{1}};
 };
 
-using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command, sim_options>;
+using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command, sim_options,
+                                  chaos::chaos_settings>;
 
 struct tool_line {
   tool_command command; // monostate: nothing to do but print

@@ -107,7 +107,9 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
                                                   const error& cause, time_point now) {
   outputs out;
   if (phase_ != phase::preparing || find(who) == nullptr || failed != generation_) return out; // MS-5
-  if (reaction_of(cause.code) == reaction::stop && cause.code != errc::corrupt) return end(cause);
+  // A version may be damaged, or retired while it was chosen: another one is looked for.
+  const bool only_this_version = cause.code == errc::corrupt || cause.code == errc::not_found;
+  if (reaction_of(cause.code) == reaction::stop && !only_this_version) return end(cause);
   if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
   end_generation(cause.text, now, out);
   return out;

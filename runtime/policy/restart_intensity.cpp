@@ -18,6 +18,8 @@ bool restart_intensity::admit(time_point now) {
 }
 
 bool same_failure_guard::record(const failure& happened) {
+  const auto kind = class_of(happened.kind);
+  if (kind == failure_class::lost_path || kind == failure_class::silent_process) return false;
   const auto known =
       std::ranges::find_if(seen_, [&](const seen& s) { return same_failure(s.what, happened); });
   if (known != seen_.end()) return ++known->times >= repeats_max;

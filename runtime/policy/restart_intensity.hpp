@@ -41,7 +41,8 @@ private:
 class same_failure_guard {
 public:
   static constexpr std::uint32_t repeats_max = 3;
-  // Counts a failure; true when it has now happened `repeats_max` times without progress: stop.
+  // Counts a failure; true when it has now happened `repeats_max` times without progress: stop. A lost path
+  // or a silent process is not counted: it says something of the surroundings, not of the program.
   [[nodiscard]] bool record(const failure& happened);
   void committed(step_id step); // this step counts
 

@@ -58,7 +58,7 @@ public:
     const auto number = ++hub_.sums_;
     ++made_;
     if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids, result_);
-    finish(number);
+    finish_when_reachable(number);
   }
 
   void abort() {
@@ -78,6 +78,19 @@ private:
       if (one != nullptr) complete(std::move(*one), number);
       one.reset();
     }
+  }
+
+  // Nobody has the sum while something lies between two members.
+  void finish_when_reachable(std::uint64_t number) {
+    if (aborted_) return;
+    std::vector<sim_host_id> hosts;
+    for (const auto& one : arrived_)
+      hosts.push_back(one->process->host());
+    const auto now = hub_.world_.now();
+    const auto when = hub_.world_.hosts().reunion(hosts, now);
+    if (when <= now) return finish(number);
+    hub_.world_.after(when - now,
+                      [self = shared_from_this(), number] { self->finish_when_reachable(number); });
   }
 
   // `number` 0: aborted.

@@ -12,11 +12,17 @@ duration sim_network::delay() {
   return world_.draw_between(settings_.delay_min, settings_.delay_max);
 }
 
+duration sim_network::delay(const sim_process& from, const sim_process& to) {
+  const auto now = world_.now();
+  return world_.hosts().departure(from.host(), to.host(), now) - now + delay();
+}
+
 void sim_network::deliver(incarnation_id from, incarnation_id to, task work) {
   const auto place = ends_.find(to);
   if (place == ends_.end() || !place->second.owner->alive()) return;
+  const auto takes = delay(*ends_.at(from).owner, *place->second.owner);
   auto& last = last_delivery_[{from, to}];
-  last = std::max(last + duration{1}, world_.now() + delay()); // order of the pair
+  last = std::max(last + duration{1}, world_.now() + takes); // order of the pair
   world_.schedule(last - world_.now(), &place->second.owner->loop, std::move(work));
 }
 
@@ -29,6 +35,16 @@ void sim_network::lost(incarnation_id who, const process_exit& how) {
   for (auto& [id, place] : ends_) {
     if (place.transport != nullptr && place.transport->knows(who))
       place.transport->notice_loss(who, how.text());
+  }
+}
+
+void sim_network::fail_path(const sim_process& of, const sim_process& to, const std::string& cause) {
+  for (const auto& [id, place] : ends_) {
+    if (place.owner != &to) continue;
+    for (const auto& [other, end] : ends_) {
+      if (end.owner == &of && end.transport != nullptr && end.transport->knows(id))
+        end.transport->notice_loss(id, cause);
+    }
   }
 }
 
@@ -103,7 +119,7 @@ private:
     const auto number = ++request->tries;
     const auto server = net.servers_.find(request->endpoint);
     if (server != net.servers_.end()) {
-      net.world_.schedule(net.delay(), &server->second->owner_.loop,
+      net.world_.schedule(net.delay(joiner, server->second->owner_), &server->second->owner_.loop,
                           [&net, &joiner, request, number] { answer(net, joiner, request, number); });
     }
     joiner.clock.call_after(retry, [&net, &joiner, request] { attempt(net, joiner, request); });
@@ -116,7 +132,8 @@ private:
     if (server == net.servers_.end() || !joiner.alive() || request->tries != number) return;
     auto result = std::make_shared<expected<join_answer>>(server->second->decide_(request->offer));
     if (!server->second->owner_.alive()) return;
-    net.world_.schedule(net.delay(), &joiner.loop, [request, result] { finish(*request, *result); });
+    net.world_.schedule(net.delay(server->second->owner_, joiner), &joiner.loop,
+                        [request, result] { finish(*request, *result); });
   }
 
   sim_network& network_;

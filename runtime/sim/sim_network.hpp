@@ -2,7 +2,8 @@
 //
 // Order is kept per pair of processes; between pairs the seed decides. A dead process is noticed by its
 // peers after a delay, as a lost path; a paused one never is. Every payload is copied: bytes cross, as on a
-// wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between.
+// wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between. What
+// lies between two hosts (cuts, clogs) is said by sim_hosts.
 //
 // Invariants: those of the transport seam (TR-1 .. TR-4), and
 //   SN-1    a process that has ended sends nothing more, also not from the task or destructor that ends it.
@@ -26,6 +27,7 @@ struct sim_network_settings {
   duration loss_notice_max{std::chrono::milliseconds{40}};
   duration bulk_latency_max{std::chrono::milliseconds{2}}; // beside the time that the bytes take
   double bulk_bytes_per_s{1.5e9};
+  duration late_completion_max{0}; // between the end of a path and the end of the transfers on it
   std::size_t in_flight_bytes_max{std::size_t{1} << 22}; // of one pair; above: errc::no_credit
 };
 
@@ -44,6 +46,8 @@ public:
                                                                std::string endpoint = "sim:0");
   [[nodiscard]] std::unique_ptr<rendezvous_client> make_client(sim_process& owner);
 
+  // The path between two processes fails on one side; nobody else sees anything of it yet.
+  void fail_path(const sim_process& of, const sim_process& to, const std::string& cause);
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
 
 private:
@@ -60,7 +64,8 @@ private:
   void deliver(incarnation_id from, incarnation_id to, task work);
   [[nodiscard]] sim_transport* find(incarnation_id who); // nullptr: its process has ended
   void lost(incarnation_id who, const process_exit& how);
-  [[nodiscard]] duration delay();
+  [[nodiscard]] duration delay();                                               // of one message
+  [[nodiscard]] duration delay(const sim_process& from, const sim_process& to); // and of what is in its way
 
   sim_world& world_;
   sim_network_settings settings_;

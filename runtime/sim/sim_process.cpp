@@ -13,11 +13,12 @@ void sim_executor::post(task work) {
 }
 
 time_point sim_clock::now() const {
-  return world_.now();
+  return world_.hosts().local_time(owner_.host(), world_.now());
 }
 
 timer_id sim_clock::call_after(duration delay, task work) {
-  return owner_.alive() ? world_.schedule(delay, &owner_.loop, std::move(work)) : 0;
+  if (!owner_.alive()) return 0;
+  return world_.schedule(world_.hosts().world_duration(owner_.host(), delay), &owner_.loop, std::move(work));
 }
 
 void sim_clock::cancel(timer_id timer) {
@@ -38,7 +39,7 @@ void sim_own_process::exit_now(int code) {
   world_.exit_now(owner_.pid(), code);
 }
 
-sim_process::sim_process(sim_world& world, std::int64_t pid)
+sim_process::sim_process(sim_world& world, std::int64_t pid, sim_host_id host)
     : loop{world, *this, sim_queue::loop}
     , device_queue{world, *this, sim_queue::device}
     , reader{world, *this, sim_queue::reader}
@@ -48,7 +49,8 @@ sim_process::sim_process(sim_world& world, std::int64_t pid)
     , compute{device_queue}
     , self{world, *this}
     , box{std::make_shared<black_box>()}
-    , pid_{pid} {}
+    , pid_{pid}
+    , host_{host} {}
 
 sim_process::~sim_process() = default;
 

@@ -19,6 +19,7 @@
 #include "runtime/seams/executor.hpp"
 #include "runtime/seams/own_process.hpp"
 #include "runtime/seams/process.hpp"
+#include "runtime/sim/sim_hosts.hpp"
 
 namespace troupe {
 
@@ -107,12 +108,13 @@ public:
 
 class sim_process {
 public:
-  sim_process(sim_world& world, std::int64_t pid);
+  sim_process(sim_world& world, std::int64_t pid, sim_host_id host);
   ~sim_process();
   sim_process(const sim_process&) = delete;
   sim_process& operator=(const sim_process&) = delete;
 
   [[nodiscard]] std::int64_t pid() const { return pid_; }
+  [[nodiscard]] sim_host_id host() const { return host_; }
   [[nodiscard]] bool alive() const { return !ended_; }
   [[nodiscard]] bool paused() const { return paused_; }
   // As returning from main: the loop runs nothing more, what was posted to the storage thread is finished.
@@ -136,6 +138,7 @@ private:
     return {&loop, &device_queue, &reader, &storage_thread};
   }
   std::int64_t pid_;
+  sim_host_id host_;
   bool ended_{false};
   bool paused_{false};
   bool leaving_{false};

@@ -24,7 +24,7 @@ public:
   expected<child_process> start(const process_spec& spec, process_exit_handler on_exit) override {
     if (!make_) return error{errc::bad_argument, "this process starts no children"};
     const auto delay = world_.draw_between(std::chrono::milliseconds{5}, std::chrono::milliseconds{60});
-    auto& child = world_.start(spec, delay, make_);
+    auto& child = world_.start(spec, delay, make_, owner_.host());
     const auto handler = std::make_shared<process_exit_handler>(std::move(on_exit));
     children_[child.pid()] = handler;
     // Weakly: what the handler holds belongs to this process, and goes with it.

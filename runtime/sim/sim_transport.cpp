@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t address_bytes = 2 * sizeof(std::uint64_t);
+constexpr std::byte late_byte{0xAB};
 
 error no_path(incarnation_id peer) {
   return {errc::path_lost, "no path to " + to_string(peer)};
@@ -78,7 +79,9 @@ void sim_transport::drop(incarnation_id peer, const error& cause) {
 
 void sim_transport::notice_loss(incarnation_id peer, std::string cause) {
   const auto& settings = network_.settings_;
-  const auto delay = network_.world_.draw_between(settings.loss_notice_min, settings.loss_notice_max);
+  auto delay = network_.world_.draw_between(settings.loss_notice_min, settings.loss_notice_max);
+  const auto other = network_.ends_.find(peer);
+  if (other != network_.ends_.end()) delay += network_.delay(*other->second.owner, owner_);
   network_.world_.schedule(delay, &owner_.loop,
                            [&net = network_, self = self_, peer, text = std::move(cause)] {
                              if (auto* me = net.find(self)) me->drop(peer, {errc::path_lost, text});
@@ -157,6 +160,14 @@ void sim_transport::arrived(incarnation_id from, std::uint64_t id) {
   if (found == incoming_.end()) return; // given back when the path was lost
   auto* sender = network_.find(from);
   if (sender == nullptr || !sender->outgoing_.contains(id)) return; // the loss of the path will tell
+  auto& world = network_.world_;
+  const auto free = world.hosts().departure(sender->owner_.host(), owner_.host(), world.now());
+  if (free > world.now()) { // something came between them meanwhile
+    world.schedule(free - world.now(), &owner_.loop, [&net = network_, self = self_, from, id] {
+      if (auto* me = net.find(self)) me->arrived(from, id);
+    });
+    return;
+  }
   const auto bytes = sender->outgoing_.at(id).bytes;
   const auto what = found->second;
   incoming_.erase(found);
@@ -179,21 +190,29 @@ void sim_transport::finish(std::uint64_t id, expected<void> result) {
 
 // What is under way with a peer ends with the path, both ways.
 void sim_transport::fail_transfers(incarnation_id peer, const error& cause) {
-  std::vector<std::uint64_t> sends;
+  auto ended = std::make_shared<ended_path>(ended_path{peer, {}, {}, {errc::path_lost, cause.text}});
   for (const auto& [id, one] : outgoing_) {
-    if (one.to == peer) sends.push_back(id);
+    if (one.to == peer) ended->sends.push_back(id);
   }
-  std::vector<incoming> receipts;
   for (auto it = incoming_.begin(); it != incoming_.end();) {
     const bool ours = it->first.first == peer;
-    if (ours) receipts.push_back(it->second);
+    if (ours) ended->receipts.push_back(it->second);
     it = ours ? incoming_.erase(it) : std::next(it);
   }
-  for (const auto id : sends)
-    finish(id, error{errc::path_lost, cause.text});
-  for (const auto& one : receipts) {
-    if (listener_ != nullptr)
-      listener_->on_bulk_received(peer, one.transfer, error{errc::path_lost, cause.text});
+  const auto late = network_.settings_.late_completion_max;
+  if (late == duration{0}) return settle(*ended);
+  network_.world_.schedule(network_.world_.draw_between(duration{1}, late), &owner_.loop,
+                           [&net = network_, self = self_, ended] {
+                             if (auto* me = net.find(self)) me->settle(*ended);
+                           });
+}
+
+void sim_transport::settle(const ended_path& what) {
+  for (const auto id : what.sends)
+    finish(id, what.cause);
+  for (const auto& one : what.receipts) {
+    std::ranges::fill(one.into.subspan(one.into.size() / 2), late_byte); // the hardware may write until now
+    if (listener_ != nullptr) listener_->on_bulk_received(what.peer, one.transfer, what.cause);
   }
 }
 

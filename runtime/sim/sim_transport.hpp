@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/sim/sim_network.hpp"
 
@@ -48,7 +49,14 @@ private:
   void arrived(incarnation_id from, std::uint64_t id);
   void answer_bulk(incarnation_id sender, std::uint64_t id, expected<void> result);
   void finish(std::uint64_t id, expected<void> result);
+  struct ended_path {
+    incarnation_id peer;
+    std::vector<std::uint64_t> sends;
+    std::vector<incoming> receipts;
+    error cause;
+  };
   void fail_transfers(incarnation_id peer, const error& cause);
+  void settle(const ended_path& what);
 
   sim_network& network_;
   sim_process& owner_;

@@ -18,9 +18,9 @@ std::uint64_t mark(traced what, std::int64_t pid) {
 
 // --- processes ------------------------------------------------------------------------------------------
 
-sim_process& sim_world::start(process_spec spec, duration delay, program_factory make) {
+sim_process& sim_world::start(process_spec spec, duration delay, program_factory make, sim_host_id host) {
   const auto pid = next_pid_++;
-  auto& process = *processes_.emplace(pid, std::make_unique<sim_process>(*this, pid)).first->second;
+  auto& process = *processes_.emplace(pid, std::make_unique<sim_process>(*this, pid, host)).first->second;
   process.spec = std::move(spec);
   process.make_ = std::move(make);
   trace(mark(traced::started, pid), 0);
@@ -186,16 +186,16 @@ void sim_world::rest(sim_executor& queue) {
   const auto* cost = cost_of(queue);
   const auto factor = std::exchange(queue.stretch_, 1.0);
   if (cost == nullptr || cost->max <= duration{0}) {
+    queue.busy_ = false;
     if (!queue.queue_.empty()) list(queue);
     return;
   }
-  queue.busy_ = true;
-  const auto takes = draw_between(cost->min, cost->max);
-  after(duration{static_cast<duration::rep>(static_cast<double>(takes.count()) * factor)},
-        [this, held = &queue] {
-          held->busy_ = false;
-          if (held->owner_.alive() && !held->queue_.empty()) list(*held);
-        });
+  const auto slowness = hosts_.slowness(queue.owner_.host()) * factor;
+  const auto length = static_cast<double>(draw_between(cost->min, cost->max).count()) * slowness;
+  after(duration{static_cast<duration::rep>(length)}, [this, held = &queue] {
+    held->busy_ = false;
+    if (held->owner_.alive() && !held->queue_.empty()) list(*held);
+  });
 }
 
 bool sim_world::run_one() {
@@ -209,6 +209,7 @@ bool sim_world::run_one() {
   task work = std::move(queue.queue_.front());
   queue.queue_.pop_front();
   trace(mark(traced::queue_first, owner.pid()) + static_cast<std::uint64_t>(queue.which_), index);
+  queue.busy_ = true; // what the task posts to its own executor waits for its end, too
   work();
   if (owner.ended_) return true;
   if (owner.leaving_ && owner.storage_thread.queue_.empty()) {

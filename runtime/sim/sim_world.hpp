@@ -49,7 +49,7 @@ public:
 
   using program_factory = std::function<std::unique_ptr<sim_program>(sim_process&)>;
   // Starts a process; its program is made as the first task of its loop, after `delay`.
-  sim_process& start(process_spec spec, duration delay, program_factory make);
+  sim_process& start(process_spec spec, duration delay, program_factory make, sim_host_id host = 0);
   void kill(std::int64_t pid, int signal_number); // takes effect before the next task
   void exit_now(std::int64_t pid, int code);      // the same, as `_exit`
   void pause(std::int64_t pid, bool paused);
@@ -70,7 +70,8 @@ public:
   // Ends everything and frees the programs; nobody is told. For an owner of what programs refer to.
   void close();
 
-  [[nodiscard]] time_point now() const { return now_; }
+  [[nodiscard]] sim_hosts& hosts() { return hosts_; }
+  [[nodiscard]] time_point now() const { return now_; }  // of nobody's clock
   [[nodiscard]] std::uint64_t draw(std::uint64_t below); // from the seed, in [0, below)
   [[nodiscard]] duration draw_between(duration low, duration high);
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
@@ -99,6 +100,7 @@ private:
 
   std::uint64_t seed_;
   sim_world_settings settings_;
+  sim_hosts hosts_;
   counter_rng random_;
   std::uint64_t draws_{0};
   std::uint64_t events_{0};

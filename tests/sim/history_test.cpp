@@ -16,21 +16,20 @@ public:
   player() { seen.watch(pid, box); }
 
   static workload small() {
-    workload what;
-    what.steps = 4;
-    what.global_batch = 8;
-    what.shards = 1;
+    auto what = built_in_workloads().front();
+    what.settings.steps = 4;
+    what.settings.global_batch = 8;
+    what.settings.shards = 1;
     return what;
   }
   // `shift`: takes other samples than the order says; `short_by`: leaves some out.
   void step(std::uint64_t generation, std::uint64_t step, std::uint64_t shift = 0, std::uint64_t short_by = 0,
             bool applied = true) {
-    const synthetic_dataset data{what.data};
-    sample_order order{data.samples(), what.seed};
-    const std::size_t samples = what.global_batch - short_by;
+    sample_order order{data.samples(), what.settings.seed};
+    const std::size_t samples = what.settings.global_batch - short_by;
     std::vector<float> inputs(samples * data.features());
     std::vector<std::uint8_t> labels(samples);
-    const auto first = step * what.global_batch;
+    const auto first = step * what.settings.global_batch;
     for (std::size_t i = 0; i < samples; ++i) {
       const auto index = order.index_of(first + i + shift);
       REQUIRE(data.read_into(index, std::span{inputs}.subspan(i * data.features(), data.features())));
@@ -54,7 +53,8 @@ public:
   }
 
   workload what{small()};
-  history seen{what};
+  synthetic_dataset data{{.samples = 96, .features = 6, .classes = 4, .seed = 3, .noise = 0.4F}};
+  history seen{what, std::make_shared<const sample_contents>(contents_of(data))};
   std::int64_t pid{100};
   std::shared_ptr<black_box> box{std::make_shared<black_box>()};
   std::uint64_t sums{0};
@@ -85,11 +85,11 @@ TEST_CASE("history: a sum that nobody applied does not count", "[history]") {
 TEST_CASE("history: finds a step that is missing, repeated or out of turn", "[history]") {
   player missing;
   missing.steps(1, 0, 3);
-  CHECK(missing.finds("step 4 never counted"));
+  CHECK(missing.finds("batch 4 never counted"));
   player repeated;
   repeated.steps(1, 0, 2);
   repeated.steps(1, 1, 4); // in the same generation
-  CHECK(repeated.finds("follows step"));
+  CHECK(repeated.finds("follows batch"));
   player stale;
   stale.steps(1, 0, 1);
   stale.steps(2, 1, 3);

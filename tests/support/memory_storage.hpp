@@ -1,28 +1,19 @@
-// Memory storage: a file system in memory that forgets what was not flushed, for crash tests.
-//
-// File contents are durable when `write_file` returns (the seam says so); names are durable only after
-// `sync_directory` of their directory. Every change of a directory between two syncs is pending; `crash`
-// keeps a chosen subset of the pending changes, in order, and drops the rest. Every call is recorded, can be
-// made to fail, and can be made the last one.
+// Memory storage: the simulated disk with a script, for crash tests: every change is recorded, any call can
+// be made to fail, or to be the last one before the power goes.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "runtime/seams/storage.hpp"
+#include "runtime/sim/sim_storage.hpp"
 
 namespace troupe::test {
 
 class memory_storage final : public storage {
 public:
-  memory_storage();
-  ~memory_storage() override;
-
   // storage
   expected<void> create_directories(const std::string& path) override;
   expected<void> write_file(const std::string& path,
@@ -48,7 +39,7 @@ public:
   // fail and change nothing more.
   void die_at(std::size_t index) { die_at_ = index; }
 
-  [[nodiscard]] std::size_t pending() const;
+  [[nodiscard]] std::size_t pending() const { return disk_.pending(0); }
   // Goes back to what is durable plus the pending changes that `keep` chooses by number (0 .. pending()-1),
   // and forgets all planned failures.
   void crash(const std::function<bool(std::size_t)>& keep);
@@ -56,22 +47,16 @@ public:
   void settle();
 
 private:
-  struct node;
-  struct change;
-  using node_ptr = std::shared_ptr<node>;
   enum class verdict : unsigned char { go, fail, die };
-
-  verdict next_call();
+  [[nodiscard]] verdict next_call();
   [[nodiscard]] error planned_failure(const std::string& path) const;
-  [[nodiscard]] node_ptr find(const std::string& path) const;
-  [[nodiscard]] node_ptr parent(const std::string& path) const;
-  void apply(const node_ptr& directory, change what);
-  void remove_tree(const node_ptr& directory, const std::string& name);
+  // The planned failure of this call, if it has one.
+  [[nodiscard]] std::optional<error> failure_of(const std::string& path);
+  void note(std::string what, bool happened);
 
-  node_ptr root_;
+  sim_storage disk_;
   std::vector<std::string> changes_;
   std::size_t calls_{0};
-  std::uint64_t sequence_{0};
   std::optional<std::pair<std::size_t, errc>> fail_at_;
   std::optional<std::size_t> die_at_;
 };

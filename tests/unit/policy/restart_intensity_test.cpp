@@ -87,6 +87,14 @@ TEST_CASE("same failure guard: durations in a verdict's text do not hide a repet
   CHECK(guard.record(failed(1, 40, failure_kind::hang, "no step for 3.3s")));
 }
 
+TEST_CASE("same failure guard: what the network or a stopped host does is not the program's fault (SF-1)") {
+  same_failure_guard guard;
+  for (int i = 0; i < 5; ++i) {
+    CHECK_FALSE(guard.record(failed(1, 40, failure_kind::path_lost)));
+    CHECK_FALSE(guard.record(failed(1, 40, failure_kind::stop)));
+  }
+}
+
 TEST_CASE("same failure guard: progress forgets, redoing lost steps does not (SF-2)") {
   same_failure_guard guard;
   const auto f = failed(1, 40, failure_kind::kill);

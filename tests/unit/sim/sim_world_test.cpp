@@ -74,6 +74,22 @@ TEST_CASE("sim world: an executor keeps the order posted, whatever the seed (SW-
   }
 }
 
+TEST_CASE("sim world: what a task posts to its own executor waits for the virtual time of that task") {
+  sim_world world{3, {.device = {10ms, 10ms}}};
+  std::vector<duration> times;
+  start(world, [&](sim_process& self) {
+    self.device_queue.post([&] {
+      self.device_queue.stretch(3);
+      self.device_queue.post([&] {
+        times.push_back(world.now().time_since_epoch());
+        self.device_queue.post([&] { times.push_back(world.now().time_since_epoch()); });
+      });
+    });
+  });
+  (void)world.run_until(never, plenty);
+  CHECK(times == std::vector<duration>{30ms, 40ms});
+}
+
 TEST_CASE("sim world: a killed process runs no further task and no timer of it fires (SW-3)") {
   sim_world world{1};
   int ran = 0;

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 BIN = ""
-LIMIT_S = 120
+LIMIT_S = 120 * float(os.environ.get("TROUPE_TEST_SLOWNESS", "1"))
 
 
 def tool(*arguments):
