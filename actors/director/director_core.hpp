@@ -128,6 +128,7 @@ private:
   void hear(std::uint32_t slot, const wire::generation_stopped& m);
   void hear(std::uint32_t slot, const wire::actor_failed& m);
   void hear(std::uint32_t slot, const wire::step_refused& m);
+  void hear(std::uint32_t slot, const wire::fault_struck& m);
   void hear(std::uint32_t slot, const wire::first_step& m);
   void hear(std::uint32_t slot, const wire::step_report& m);
   void hear(std::uint32_t slot, const wire::checkpoint_report& m);

@@ -2,6 +2,7 @@
 #include <csignal>
 
 #include "actors/director/director_core.hpp"
+#include "runtime/base/probe.hpp"
 
 namespace troupe {
 
@@ -14,6 +15,15 @@ std::optional<std::size_t> director_core::note_fault(std::uint32_t index) {
   slot.fault_seen = when;
   fired_.mark(fault - 1, rank_of(index));
   return fault - 1;
+}
+
+// From a worker whose black box is on another host; it waits for the answer.
+void director_core::hear(std::uint32_t index, const wire::fault_struck& m) {
+  auto& slot = slots_[index];
+  if (slot.box != nullptr || m.fault >= settings_.faults.size()) return;
+  probe<"director.outsider_struck">::hit();
+  fired_.mark(m.fault, rank_of(index));
+  ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_.encode()});
 }
 
 // `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.

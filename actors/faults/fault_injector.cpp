@@ -1,8 +1,10 @@
 #include "actors/faults/fault_injector.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 namespace troupe {
 
@@ -43,9 +45,10 @@ std::vector<std::size_t> fault_injector::due_now(fault_role role, step_id comput
              fired_);
 }
 
+// What was announced is counted already.
 void fault_injector::mark(std::size_t index) {
   const std::lock_guard lock{mutex_};
-  fired_.mark(index, rank_);
+  if (!with_.tell_director) fired_.mark(index, rank_);
   with_.box.fault_for_ns.store(plan_[index].lasting.value_or(duration{0}).count());
   with_.box.fault_index.store(index + 1);
   with_.box.fault_ns.store(to_ns(with_.clock.now())); // FI-1: last, it says that the others are there
@@ -76,19 +79,50 @@ void fault_injector::strike(std::size_t index) {
   }
 }
 
-void fault_injector::on_step(step_id computing) {
+std::vector<std::size_t> fault_injector::due_in(step_id computing) {
+  std::vector<std::size_t> faults;
   // One rank strikes what all share: to damage it twice would be not at all.
-  if (rank_ == rank_id{0}) {
-    for (const auto index : due_now(fault_role::checkpointer, computing, previous_checkpoint_))
-      strike(index);
-  }
+  if (rank_ == rank_id{0}) faults = due_now(fault_role::checkpointer, computing, previous_checkpoint_);
   for (const auto index : due_now(fault_role::worker, computing, previous_step_))
+    faults.push_back(index);
+  return faults;
+}
+
+bool fault_injector::ready(step_id computing) {
+  if (!with_.tell_director) return true;
+  if (announced_.empty()) {
+    for (const auto index : due_in(computing)) {
+      const std::lock_guard lock{mutex_};
+      announced_.push_back({index, rank_, fired_.on(index, rank_) + 1});
+    }
+    for (const auto& one : announced_)
+      with_.tell_director(one.fault);
+  }
+  const std::lock_guard lock{mutex_};
+  return std::ranges::all_of(
+      announced_, [this](const announced& one) { return fired_.on(one.fault, one.rank) >= one.strikes; });
+}
+
+void fault_injector::on_step(step_id computing) {
+  if (with_.tell_director) {
+    for (const auto& one : std::exchange(announced_, {}))
+      strike(one.fault);
+    return;
+  }
+  for (const auto index : due_in(computing))
     strike(index);
 }
 
+// A reader's failure is healed in its process, which lives on and remembers it.
 void fault_injector::on_read(step_id computing) {
-  for (const auto index : due_now(fault_role::prefetcher, computing, previous_read_))
+  for (const auto index : due_now(fault_role::prefetcher, computing, previous_read_)) {
+    if (with_.tell_director) {
+      with_.tell_director(index);
+      const std::lock_guard lock{mutex_};
+      fired_.mark(index, rank_);
+    }
     strike(index);
+  }
 }
 
 } // namespace troupe

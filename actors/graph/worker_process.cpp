@@ -58,7 +58,8 @@ struct worker_process::state final : bulk_listener {
   state(const worker_outside& from, const training_graph& what, const join_answer& answer, job_handout given)
       : true_clock{from.env.clock}
       , faulty{faulty_seams(from.env, answer, given.settings.faults)}
-      , outside{faulty ? faulty->env() : from.env, from.stage, from.pid, from.slot, from.over}
+      , outside{faulty ? faulty->env() : from.env, from.stage, from.pid, from.slot,
+                from.joined_from_outside,          from.over}
       , graph{what}
       , joined{answer}
       , handout{std::move(given)} {}
@@ -77,6 +78,8 @@ struct worker_process::state final : bulk_listener {
   [[nodiscard]] std::vector<supervised_child> children();
   void on_child_started(const child_change& what);
   void on_checkpoint_settled(const wire::checkpoint_report& report);
+  [[nodiscard]] bool outsider() const { return outside.joined_from_outside; }
+  [[nodiscard]] fault_injector::announce announce_strikes();
   template <class Message>
   void tell_worker(Message message) {
     if (neighbours->worker) caf::anon_send(*neighbours->worker, std::move(message));
@@ -149,7 +152,8 @@ expected<void> worker_process::state::prepare() {
       settings.faults, settings.seed,
       fault_injector::means{true_clock, env.self, env.box, faulty ? &faulty->switches() : nullptr,
                             [&files = env.files, directory = settings.checkpoint_dir](
-                                const std::string& which) { (void)flip_bit(files, directory, which); }});
+                                const std::string& which) { (void)flip_bit(files, directory, which); },
+                            outsider() ? announce_strikes() : fault_injector::announce{}});
   auto made =
       trainer::make(env, trainer_settings_of(graph, settings, *train), graph.factory(), std::move(faults));
   if (!made) return made.failure();
@@ -221,11 +225,21 @@ void worker_process::state::on_worker_restarted(const std::string& cause) {
   tell_worker(worker_restarted{newest_generation});
 }
 
+// From the device's or the reader's thread.
+fault_injector::announce worker_process::state::announce_strikes() {
+  return [this, here = alive](std::size_t fault) {
+    outside.env.loop.post([this, here, fault] {
+      if (*here && office)
+        (void)send_control(*office, joined.director, wire::fault_struck{static_cast<std::uint32_t>(fault)});
+    });
+  };
+}
+
 // The worker that took the snapshot may have failed meanwhile: the slot is free all the same.
 void worker_process::state::on_checkpoint_settled(const wire::checkpoint_report& report) {
   if (neighbours->core != nullptr) return neighbours->core->on_checkpoint_settled(report);
   (void)send_control(*office, joined.director, report);
-  compute->slot_freed();
+  compute->resume();
 }
 
 void worker_process::state::supervise() {
@@ -307,8 +321,10 @@ void worker_process::state::beat() {
 
 void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire::control> message) {
   if (from == joined.director && orphaned) orphaned->beat(outside.env.clock.now());
-  if (const auto* beat = std::get_if<wire::director_heartbeat>(message.get()))
-    return compute->faults().hear(beat->fired_faults);
+  if (const auto* beat = std::get_if<wire::director_heartbeat>(message.get())) {
+    compute->faults().hear(beat->fired_faults);
+    return outsider() ? compute->resume() : void();
+  }
   if (const auto* asked = std::get_if<wire::prepare_generation>(message.get()))
     newest_generation = asked->generation;
   tell_worker(control_received{from, std::move(message)});

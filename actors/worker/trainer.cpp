@@ -182,8 +182,12 @@ void trainer::close(std::function<void()> done) {
   });
 }
 
-void trainer::slot_freed() {
+void trainer::resume() {
   outside_.compute.queue().post([this] { engine_->resume(); });
+}
+
+bool trainer::may_start(step_id computing) {
+  return faults_ == nullptr || faults_->empty() || faults_->ready(computing);
 }
 
 void trainer::before_step(step_id computing) {

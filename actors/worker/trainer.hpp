@@ -91,8 +91,8 @@ public:
   [[nodiscard]] bool running() const { return running_; }
 
   // --- during a run ---
-  void abort(); // answered by on_ended or on_failed if a run is open
-  void slot_freed();
+  void abort();  // answered by on_ended or on_failed if a run is open
+  void resume(); // a snapshot slot is free, or a fault that is due is known to the director
   // Aborts, and calls `done` on the loop once nothing of this trainer runs on the device any more. The last
   // call before destruction.
   void close(std::function<void()> done);
@@ -121,6 +121,7 @@ private:
   class watched_communicator;
   trainer(environment& outside, const trainer_settings& settings, std::unique_ptr<fault_injector> faults);
 
+  [[nodiscard]] bool may_start(step_id computing) override;
   void before_step(step_id computing) override;
   void on_step(const observation& what) override;
   [[nodiscard]] bool snapshot_due(step_id step) override;

@@ -317,7 +317,7 @@ void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   probe<"worker.checkpoint_not_written">::when(report.outcome == wire::checkpoint_outcome::failed);
   checkpoints_in_flight_.erase(report.step);
   ports_.send_director(report);
-  trainer_.slot_freed();
+  trainer_.resume();
   check_finished();
 }
 

@@ -63,6 +63,7 @@ void begin(worker_run& run, const training_graph& graph, const join_answer& join
        .stage = run.host->stage(),
        .pid = ::getpid(),
        .slot = static_cast<std::uint32_t>(run.slot < 0 ? 0 : run.slot),
+       .joined_from_outside = run.slot < 0,
        .over = [&run, &graph](int code, const std::string& cause) { end(run, graph, code, cause); }},
       graph, joined);
   if (!made) return end(run, graph, exit_code_of(made.failure().code), made.failure().text);

@@ -109,6 +109,7 @@ private:
          .stage = owner_.stage_,
          .pid = process_.pid(),
          .slot = static_cast<std::uint32_t>(std::max<std::int64_t>(slot_, 0)),
+         .joined_from_outside = slot_ < 0,
          .over = [this](int code, const std::string& cause) { code == 0 ? rest() : end(code, cause); }},
         graph_, joined);
     if (!made) return end(exit_code_of(made.failure().code), made.failure().text);

@@ -55,7 +55,8 @@ void throw_prefetcher(strikes& s) {
 
 void planned(strikes& s) {
   constexpr std::array kinds{"kill", "segv", "exit", "stop", "oom", "skip-collective", "path-error"};
-  const std::string kind = kinds[s.draw(kinds.size())];
+  std::string kind = kinds[s.draw(kinds.size())];
+  if (kind == "stop" && s.where().hosts > 1) kind = "kill"; // nobody continues it on another host
   s.plan_job_fault(kind + ":worker=any@step=" + s.any_step() + (kind == "stop" ? ",for=3s" : ""));
 }
 
@@ -157,8 +158,6 @@ void seams(strikes& s) {
     seam_faults[s.draw(s.where().hosts == 1 ? seam_faults.size() : kept_processes)](s);
 }
 
-// A worker that joined from outside cannot tell its director that a fault of the plan has struck it, so its
-// replacement is struck again.
 void mixed(strikes& s) {
   const auto kills = s.draw(random_deaths_max + 1);
   for (std::uint64_t i = 0; i < kills; ++i)
@@ -167,7 +166,7 @@ void mixed(strikes& s) {
   const auto either = s.draw(4);
   if (either == 0) s.plan(mishaps::stop, s.any_time());
   if (either == 1) s.plan(mishaps::kill_director, s.any_time());
-  if (s.draw(2) == 0 && s.where().hosts == 1) throw_worker(s);
+  if (s.draw(2) == 0) throw_worker(s);
   if (s.draw(2) == 0) throw_prefetcher(s);
   if (s.draw(2) == 0) any_seam_fault(s);
 }
@@ -202,7 +201,7 @@ void random_mishaps(strikes& s) {
     s.plan(one.strike, at);
     last = std::max(last, at);
   }
-  if (s.draw(4) == 0 && s.where().hosts == 1) throw_worker(s);
+  if (s.draw(4) == 0) throw_worker(s);
   if (s.draw(4) == 0) throw_prefetcher(s);
   if (s.draw(4) == 0) any_seam_fault(s);
   s.plan(mishaps::mend, last + 1 + s.draw(2 * s.events()));

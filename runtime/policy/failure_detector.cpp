@@ -170,6 +170,7 @@ void failure_detector::learn(peer& p, const progress& reported, time_point now) 
     p.hang_told = false;
   }
   if (!moved) return;
+  stepped_at_ = now;
   p.stepped = p.stepped || reported.step_applied > before.step_applied;
   if (reported.step_busy > duration::zero()) judge_pace(p, now);
 }
@@ -256,6 +257,7 @@ void failure_detector::check_leases(time_point now, std::vector<verdict>& out) {
 
 bool failure_detector::stuck(const peer& p, time_point now) const {
   if (p.dead || !judged(p.last.doing) || p.lease.suspected()) return false;
+  if (p.lease.last_beat() <= stepped_at_) return false; // FD-10
   const duration bound = p.stepped ? hang_bound() : std::max(hang_bound(), limits_.first_step_deadline);
   return now - p.advanced_at > bound;
 }

@@ -16,6 +16,8 @@
 //   FD-7    a straggler is slower than its peers' median by `straggler_factor` for `straggler_steps` samples.
 //   FD-8    each verdict is given once: per incarnation, per step stuck, per slow spell.
 //   FD-9    between two generations nobody is hung: who waits there is told by its lease and its deadlines.
+//   FD-10   what a member said before another one was seen to step is no evidence of a hang: it may have
+//           stepped too.
 // Why:      docs/design/0010-failure-detection.md
 #pragma once
 
@@ -146,6 +148,7 @@ private:
 
   timeouts limits_;
   detector_settings settings_;
+  time_point stepped_at_{}; // somebody was last seen to step
   std::vector<peer> peers_;
   std::vector<duration> step_times_; // ring of the newest samples
   std::size_t step_times_next_{0};

@@ -83,7 +83,7 @@ void step_engine::end() {
   ending_ = true;
   probe<"engine.ended_while_starved">::when(phase_ == phase::starved);
   probe<"engine.ended_while_paused">::when(phase_ == phase::paused);
-  if (phase_ == phase::starved || phase_ == phase::paused) enqueue();
+  if (phase_ == phase::starved || phase_ == phase::paused || phase_ == phase::held) enqueue();
 }
 
 void step_engine::abandon() {
@@ -91,7 +91,8 @@ void step_engine::abandon() {
 }
 
 void step_engine::resume() {
-  if (phase_ == phase::paused) guarded([this] { snapshot(); });
+  if (phase_ == phase::paused) return guarded([this] { snapshot(); });
+  if (phase_ == phase::held) guarded([this] { advance(); });
 }
 
 std::string step_engine::state_digest() const {
@@ -135,6 +136,10 @@ void step_engine::advance() {
   if (probe<"engine.ended">::when(ending_)) return finish(run_end::ended);
   if (std::exchange(run_.snapshot_first, false)) return after_step();
   if (applied_ == run_.last_step) return finish(run_end::finished);
+  if (!step_open_ && !context_.observer.may_start(applied_.next())) {
+    phase_ = phase::held;
+    return;
+  }
   if (!step_open_) start_step();
   if (next_batch())
     compute_and_reduce();

@@ -99,7 +99,7 @@ public:
   void end();
   // The device's executor runs nothing more (its process ends): forgets a run that is open, unanswered.
   void abandon();
-  // A snapshot slot may have become free. Ignored unless paused for one.
+  // A snapshot slot may have become free, or a step may start. Ignored unless it waits for that.
   void resume();
 
   [[nodiscard]] bool idle() const { return phase_ == phase::idle; }
@@ -120,6 +120,7 @@ private:
     starved,  // waits for the stream's on_ready
     reducing, // waits for the all-reduce
     paused,   // waits for a snapshot slot
+    held,     // waits until the step may start
   };
 
   template <class Work>

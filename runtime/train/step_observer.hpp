@@ -38,6 +38,8 @@ class step_observer {
 public:
   virtual ~step_observer() = default;
 
+  // May step `computing` begin? False: the engine pauses until `resume`, and asks again.
+  [[nodiscard]] virtual bool may_start(step_id /*computing*/) { return true; }
   // Before anything of step `computing` happens; fault injection throws or kills here.
   virtual void before_step(step_id) {}
   // Once for every applied step, in order (SE-6).

@@ -35,6 +35,7 @@ struct Control {
       faultNs @20 :Int64; code @45 :UInt8;
     }
     stepRefused :group { generation @46 :UInt64; step @47 :UInt64; ours @48 :Bool; }
+    faultStruck :group { fault @50 :UInt32; }
     firstStep :group { generation @21 :UInt64; step @22 :UInt64; unused @23 :Int64; }
     stepReport @24 :StepReport;
     checkpointReport @25 :CheckpointReport;

@@ -92,6 +92,7 @@ struct writer {
     body.setStep(m.step.value());
     body.setOurs(m.ours);
   }
+  void operator()(const fault_struck& m) { out.initFaultStruck().setFault(m.fault); }
   void operator()(const first_step& m) {
     auto body = out.initFirstStep();
     body.setGeneration(m.generation.value());
@@ -340,6 +341,8 @@ control read(schema::Control::Reader in) {
     const auto m = in.getStepRefused();
     return step_refused{generation_id{m.getGeneration()}, step_id{m.getStep()}, m.getOurs()};
   }
+  case which::FAULT_STRUCK:
+    return fault_struck{in.getFaultStruck().getFault()};
   case which::FIRST_STEP: {
     const auto m = in.getFirstStep();
     return first_step{generation_id{m.getGeneration()}, step_id{m.getStep()}};
@@ -388,7 +391,7 @@ std::string_view name_of(const control& message) {
       "generation_stopped", "actor_failed",    "first_step",          "step_report",
       "checkpoint_report",  "worker_finished", "prepare_generation",  "start_generation",
       "end_generation",     "stop_worker",     "director_heartbeat",  "state_request",
-      "state_offer",        "state_refused",   "step_refused"};
+      "state_offer",        "state_refused",   "step_refused",        "fault_struck"};
   return names[message.index()];
 }
 

@@ -66,6 +66,11 @@ struct step_refused {
   step_id step;     // that was being computed
   bool ours{false}; // this rank's contribution was not finite
 };
+// A fault of the plan is about to strike a worker whose black box the director cannot read. The next
+// director_heartbeat says that it is known.
+struct fault_struck {
+  std::uint32_t fault{0}; // its place in the plan
+};
 // The first step applied in a generation.
 struct first_step {
   generation_id generation;
@@ -162,10 +167,11 @@ struct state_refused {
   std::string text;
 };
 
-using control = std::variant<worker_ready, heartbeat, generation_prepared, prepare_failed, generation_stopped,
-                             actor_failed, first_step, step_report, checkpoint_report, worker_finished,
-                             prepare_generation, start_generation, end_generation, stop_worker,
-                             director_heartbeat, state_request, state_offer, state_refused, step_refused>;
+using control =
+    std::variant<worker_ready, heartbeat, generation_prepared, prepare_failed, generation_stopped,
+                 actor_failed, first_step, step_report, checkpoint_report, worker_finished,
+                 prepare_generation, start_generation, end_generation, stop_worker, director_heartbeat,
+                 state_request, state_offer, state_refused, step_refused, fault_struck>;
 
 [[nodiscard]] std::string_view name_of(const control& message);
 [[nodiscard]] std::vector<std::byte> encode(const control& message);

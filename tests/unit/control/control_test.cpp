@@ -52,7 +52,8 @@ TEST_CASE("control: every kind of message keeps its kind") {
       state_request{generation_id{2}, step_id{5}},
       state_offer{generation_id{2}, step_id{5}, 1024, "cc"},
       state_refused{generation_id{2}, "no"},
-      step_refused{generation_id{2}, step_id{6}, true}};
+      step_refused{generation_id{2}, step_id{6}, true},
+      fault_struck{3}};
   REQUIRE(all.size() == std::variant_size_v<control>);
   for (const auto& message : all) {
     const auto back = decode(encode(message));

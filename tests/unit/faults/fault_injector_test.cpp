@@ -97,5 +97,32 @@ TEST_CASE("fault injector: its own strike is not forgotten where the director kn
   CHECK(one.step(3).empty());
 }
 
+TEST_CASE("fault injector: a strike that the director cannot see is told first, and waits (FI-1, FI-2)") {
+  still_clock clock;
+  struck_self self;
+  black_box box;
+  std::vector<std::size_t> told;
+  fault_injector injector{{parse_fault("kill:worker=0@step=3").value()},
+                          7,
+                          {clock, self, box, nullptr, [](const std::string&) {},
+                           [&told](std::size_t fault) { told.push_back(fault); }}};
+  injector.update(rank_id{0}, 1, "", clock.now());
+  CHECK(injector.ready(step_id{2}));
+  injector.on_step(step_id{2});
+  CHECK_FALSE(injector.ready(step_id{3}));
+  CHECK(told == std::vector<std::size_t>{0});
+  injector.hear(""); // a heartbeat that crossed it
+  CHECK_FALSE(injector.ready(step_id{3}));
+  fired_faults known;
+  known.mark(0, rank_id{0});
+  injector.update(rank_id{0}, 1, "", clock.now()); // a new generation meanwhile: it still strikes
+  injector.hear(known.encode());
+  REQUIRE(injector.ready(step_id{3}));
+  injector.on_step(step_id{3});
+  CHECK(self.blows == std::vector<std::string>{"signal 9"});
+  CHECK(told.size() == 1);
+  CHECK(injector.ready(step_id{4})); // once is enough
+}
+
 } // namespace
 } // namespace troupe

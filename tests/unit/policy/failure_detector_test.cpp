@@ -225,6 +225,22 @@ TEST_CASE("failure detector: those whom a hung rank kept waiting are not hung on
   CHECK_FALSE(b.run(1min).empty());
 }
 
+TEST_CASE("failure detector: news that is older than a step of somebody else proves no hang (FD-10)") {
+  bench b{3};
+  b.train(10, 200ms);
+  for (auto& state : b.states)
+    state.doing = activity::in_collective;
+  b.states[1].doing = activity::computing;
+  REQUIRE(b.run(b.detector.hang_bound() - 500ms).empty()); // rank 1 holds all up, not for long enough yet
+  b.now += 600ms;
+  b.states[0].step_applied =
+      b.states[0].step_applied.next(); // it goes on, and rank 0 is the first to be heard of
+  REQUIRE(b.detector.beat(id(0), b.states[0], b.now));
+  CHECK(b.detector.tick(b.now).empty());
+  b.states[1].step_applied = b.states[2].step_applied = b.states[0].step_applied;
+  CHECK(b.run(1s).empty());
+}
+
 TEST_CASE("failure detector: everybody inside one collective is a hang of the collective (FD-6)") {
   bench b{3};
   b.train(10, 200ms);
