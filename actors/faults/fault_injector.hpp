@@ -5,7 +5,7 @@
 // Runs on:  `ready` and `on_step` on the device's executor, `on_read` on the reader's; the rest on the loop.
 // Invariants:
 //   FI-1    a strike is written to the black box before it happens: the director knows when, and which. A
-// Runs on:  `ready`, `on_step` on the device's executor, `on_read` on the reader's; the rest on the loop.
+//           director that cannot read it, on another host, is told first; the strike waits until it knows.
 //   FI-2    a fault that has struck as often as planned does not strike again, in this process or its
 //           replacements; nor elsewhere, once the director's next heartbeat has told of it.
 //   FI-3    every kind of the plan that aims at a worker, a prefetcher or a checkpoint does strike.
