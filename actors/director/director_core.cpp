@@ -209,7 +209,7 @@ void director_core::on_message(incarnation_id from, const wire::control& message
 
 void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   auto& slot = slots_[index];
-  if (slot.ready) return;
+  if (slot.ready || stopping_) return; // too late: it is told to stop
   slot.ready = true;
   slot.device = m.device;
   detector_.watch(*slot.who, rank_id{index}, ports_.now());

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "cli/sim/strikes.hpp"
+#include "runtime/policy/timeouts.hpp"
 
 namespace troupe::sim {
 namespace {
@@ -12,6 +13,7 @@ using said = std::optional<std::string>;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t room_on_full_disk_max = 3000; // bytes
+constexpr double crawl_factor = 1000;
 constexpr int watchdog_leases = 4;
 constexpr duration director_stops_max = 8s; // workers wait for it for 5 s
 constexpr duration soon_max = 200ms;
@@ -201,6 +203,24 @@ said slow(cluster& in, strikes& by) {
   return host_name(host) + " is " + std::to_string(factor) + " times as slow";
 }
 
+said crawl(cluster& in, strikes& by) {
+  const auto host = any_host(in, by);
+  auto& world = in.machine().world;
+  const auto length = by.draw_between(2s, 12s);
+  world.hosts().set_slowness(host, crawl_factor);
+  world.after(length, [&world, host] { world.hosts().set_slowness(host, 1); });
+  return host_name(host) + " nearly stands still for " + in_ms(length);
+}
+
+said stay_away(cluster& in, strikes& by) {
+  if (in.where().hosts < 2) return "no other host";
+  const auto host = static_cast<sim_host_id>(1 + by.draw(in.where().hosts - 1));
+  const auto waits = timeouts::derive(in.what().settings.detect_after).members_wait;
+  const auto away = by.draw_between(waits, waits + 2s);
+  in.lose_power(host, away, [&by](std::size_t) { return by.draw(2) == 0; });
+  return host_name(host) + " loses power for " + in_ms(away);
+}
+
 said clock_drift(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   const auto percent = 90 + by.draw(21);
@@ -245,6 +265,7 @@ const std::vector<named_mishap>& built_in_mishaps() {
       {"clog", mishaps::clog},
       {"path-error", mishaps::path_error},
       {"slow", mishaps::slow},
+      {"crawl", mishaps::crawl},
       {"clock-drift", mishaps::clock_drift},
       {"clock-step", mishaps::clock_step},
   };

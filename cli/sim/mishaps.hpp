@@ -39,6 +39,8 @@ std::optional<std::string> cut_pair(cluster& in, strikes& by);    // two hosts f
 std::optional<std::string> clog(cluster& in, strikes& by);        // one host's messages take longer
 std::optional<std::string> path_error(cluster& in, strikes& by); // between two processes, seen by one of them
 std::optional<std::string> slow(cluster& in, strikes& by);       // one host
+std::optional<std::string> crawl(cluster& in, strikes& by);      // one host, nearly stands still for a while
+std::optional<std::string> stay_away(cluster& in, strikes& by);  // one host, for longer than the job waits
 std::optional<std::string> clock_drift(cluster& in, strikes& by);   // one host
 std::optional<std::string> clock_step(cluster& in, strikes& by);    // one host, forward
 std::optional<std::string> stop_director(cluster& in, strikes& by); // shorter or longer than workers wait

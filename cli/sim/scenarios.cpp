@@ -31,6 +31,27 @@ void recovery_kill(strikes& s) {
   s.plan(mishaps::kill, first + 1 + s.draw(recovery_events));
 }
 
+void crawl_and_kill(strikes& s) {
+  const auto first = s.any_time();
+  s.plan(mishaps::crawl, first);
+  s.plan(mishaps::kill, first + s.draw(flap_events));
+  s.plan(mishaps::kill, first + s.draw(flap_events));
+}
+
+// It comes back while the others, which are slow, have gone on without it.
+void late_return(strikes& s) {
+  s.plan(mishaps::slow, 0);
+  s.plan(mishaps::slow, 0);
+  s.plan(mishaps::stay_away, s.any_time());
+}
+
+void paths_and_kill(strikes& s) {
+  const auto first = s.any_time();
+  for (int i = 0; i < 4; ++i)
+    s.plan(mishaps::path_error, first + s.draw(flap_events));
+  s.plan(mishaps::kill, first + s.draw(flap_events));
+}
+
 void kill_with_director(strikes& s) {
   const auto first = s.any_time();
   s.plan(mishaps::kill, first);
@@ -47,6 +68,15 @@ void flap(strikes& s) {
 
 void throw_worker(strikes& s) {
   s.plan_job_fault("throw:worker=any@step=" + s.any_step());
+}
+
+// A path between workers is open once one has given its state to the other; then it fails, and is needed again.
+void paths_and_throw(strikes& s) {
+  s.plan(mishaps::kill, s.draw(s.events() / 4));
+  for (int i = 0; i < 8; ++i)
+    s.plan(mishaps::path_error, s.events() / 2 + s.draw(s.events() / 4));
+  throw_worker(s);
+  s.plan_job_fault("throw:worker=any@step=" + std::to_string(s.steps()));
 }
 
 void throw_prefetcher(strikes& s) {
@@ -321,6 +351,15 @@ constexpr std::array scenarios{
     fault_scenario{"clog", "one host's messages take long", once<mishaps::clog>},
     fault_scenario{"path-error", "one path fails, seen by one side", once<mishaps::path_error>},
     fault_scenario{"slow", "one host is slow", once<mishaps::slow>},
+    fault_scenario{"crawl", "one host nearly stands still for a while", once<mishaps::crawl>,
+                   may_cost_another},
+    fault_scenario{"crawl-and-kill", "the same, and two workers are killed", crawl_and_kill,
+                   may_cost_another},
+    fault_scenario{"late-return", "one host comes back when the job has gone on without it", late_return},
+    fault_scenario{"paths-and-kill", "several paths fail, and a worker is killed", paths_and_kill,
+                   may_cost_another},
+    fault_scenario{"paths-and-throw", "several paths fail, and workers throw", paths_and_throw,
+                   may_cost_another},
     fault_scenario{"clock-drift", "one host's clock runs faster or slower", once<mishaps::clock_drift>},
     fault_scenario{"clock-step", "one host's clock jumps forward", once<mishaps::clock_step>},
     fault_scenario{"planned-slow", "a worker or its reader takes several times as long", planned_slow, borne},

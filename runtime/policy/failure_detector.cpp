@@ -83,7 +83,7 @@ void liveness::beat(time_point now) {
 }
 
 void liveness::path_error(time_point now) {
-  if (probe<"detector.suspected_already">::when(suspected_)) return; // the error may be told twice
+  if (suspected_) return; // the error may be told twice
   suspected_ = true;
   deadline_ = std::min(deadline_, now + path_grace_);
 }

@@ -126,6 +126,10 @@ membership::outputs membership::on_prepare_failed(incarnation_id who, generation
   if (reaction_of(cause.code) == reaction::stop && !only_this_version) return end(cause);
   if (++prepare_failures_ >= settings_.prepare_attempts_max) return end(cause);
   probe<"membership.prepare_tried_again">::hit();
+  // A path that has failed stays closed: a fresh process opens its own.
+  const bool unreachable = cause.code == errc::path_lost && prepare_failures_ > 1;
+  if (probe<"membership.unreachable_replaced">::when(unreachable))
+    out.emplace_back(action::kill_process{*slot_of(who), "cannot reach the peer that holds the state"});
   end_generation(cause.text, now, out);
   return out;
 }

@@ -156,6 +156,23 @@ TEST_CASE("membership: a checkpoint that cannot be loaded is looked for again, w
   }
 }
 
+TEST_CASE("membership: who cannot reach its peer for the second time is replaced") {
+  running_job job{2};
+  auto& brain = job.brain;
+  (void)brain.on_worker_failed(incarnation(1), "thrown", job.t);
+  for (int attempt = 1; attempt <= 2; ++attempt) {
+    (void)brain.on_stopped(incarnation(0), brain.generation(), step_id{3}, true, job.t);
+    (void)brain.on_stopped(incarnation(1), brain.generation(), step_id{0}, false, job.t);
+    REQUIRE(brain.current_phase() == membership::phase::preparing);
+    const auto out =
+        brain.on_prepare_failed(incarnation(1), brain.generation(), {errc::path_lost, "no path"}, job.t);
+    REQUIRE(find<action::end_generation>(out) != nullptr);
+    const auto* killed = find<action::kill_process>(out);
+    REQUIRE((killed != nullptr) == (attempt == 2));
+    if (killed != nullptr) CHECK(killed->slot == 1);
+  }
+}
+
 TEST_CASE("membership: all finished ends the job") {
   running_job job{2};
   CHECK(job.brain.on_finished(incarnation(0), job.brain.generation()).empty());
