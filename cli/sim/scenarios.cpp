@@ -70,7 +70,7 @@ void throw_worker(strikes& s) {
   s.plan_job_fault("throw:worker=any@step=" + s.any_step());
 }
 
-// A path between workers is open once one has given its state to the other; then it fails, and is needed again.
+// A path between workers is open once one has given the other its state; then it fails, and is needed again.
 void paths_and_throw(strikes& s) {
   s.plan(mishaps::kill, s.draw(s.events() / 4));
   for (int i = 0; i < 8; ++i)
