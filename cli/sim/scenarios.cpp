@@ -225,9 +225,9 @@ void random_mishaps(strikes& s) {
     needs_director = needs_director || needs;
     loses_director = loses_director || loses;
     if (one.name == "disk-full") s.expect().newest_is_last = false;
-    // Whoever is stopped when the director's clock jumps may be ended for a deadline, as if it lived.
+    // Whoever is stopped, or crawls, when a deadline ends may be ended for it, as if it lived.
     // The same for one that cannot reach its peer again: a path that has failed stays closed.
-    if (is_any(one.name, {"clock-step", "path-error"})) s.expect().keeps_survivors = false;
+    if (is_any(one.name, {"clock-step", "crawl", "path-error"})) s.expect().keeps_survivors = false;
     s.plan(one.strike, at);
     last = std::max(last, at);
   }
