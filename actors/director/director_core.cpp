@@ -92,8 +92,7 @@ void director_core::act(const action::prepare_generation& action) {
                                    .step = plan.step,
                                    .checkpoint = plan.checkpoint,
                                    .collective = *place,
-                                   .fired_faults = fired_.encode()};
-  if (TROUPE_PLANTED("director.fired_fault_forgotten")) message.fired_faults.clear();
+                                   .fired_faults = fired_text()};
   for (const auto& member : plan.members) {
     message.members.push_back({member.incarnation, slots_[member.slot].address, member.slot});
   }
@@ -375,8 +374,12 @@ void director_core::on_tick() {
   if (now - last_beat_ < settings_.limits.heartbeat_interval) return;
   last_beat_ = now;
   for (const auto& slot : slots_) {
-    if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_.encode()});
+    if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_text()});
   }
+}
+
+std::string director_core::fired_text() const {
+  return TROUPE_PLANTED("director.fired_fault_forgotten") ? std::string{} : fired_.encode();
 }
 
 std::uint64_t director_core::newest_step() const {

@@ -23,7 +23,7 @@ void director_core::hear(std::uint32_t index, const wire::fault_struck& m) {
   if (slot.box != nullptr || m.fault >= settings_.faults.size()) return;
   probe<"director.outsider_struck">::hit();
   fired_.mark(m.fault, rank_of(index));
-  ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_.encode()});
+  ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_text()});
 }
 
 // `all` strikes at once: the first worker to reach the moment strikes itself, the director the others.

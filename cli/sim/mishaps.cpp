@@ -213,7 +213,7 @@ said crawl(cluster& in, strikes& by) {
 }
 
 said stay_away(cluster& in, strikes& by) {
-  if (in.where().hosts < 2) return "no other host";
+  if (in.where().hosts < 2 || in.where().workers < 2) return "nobody else is there";
   const auto host = static_cast<sim_host_id>(1 + by.draw(in.where().hosts - 1));
   const auto waits = timeouts::derive(in.what().settings.detect_after).members_wait;
   const auto away = by.draw_between(waits, waits + 2s);

@@ -89,11 +89,11 @@ class BadInput(ProcessTest):
         self.assertFalse(os.path.exists(os.path.join(self.work, "ck")))
 
     def test_faults(self):
-        """unknown faults, known ones that are not supported, and those that can never strike"""
+        """unknown faults, incomplete ones, and those that can never strike"""
         for spec, parts in [
             ("explode@step=3", ["explode@step=3", "unknown kind", "accepted: kill"]),
             ("kil@step=3", ["did you mean kill?"]),
-            ("nan@step=3", ["nan", "not supported", "supported: kill"]),
+            ("clock-step@step=3", ["clock-step", "for"]),
             ("kill:worker=7@step=3", ["no rank 7", "0 to 1"]),
             ("kill:worker=1@step=9", ["ends at step 5"]),
             ("kill", ["no moment"]),
