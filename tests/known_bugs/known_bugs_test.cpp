@@ -27,7 +27,7 @@ constexpr std::array<known_bug, 17> bugs{{
     {"catalog.newest_not_verified", "bit-flip", "the job ended with exit code"},
     {"checkpoint.published_before_whole", "none", "is published and does not verify"},
     {"checkpoint.rename_not_synced", "power-loss", "did not survive a loss of power"},
-    {"director.fired_fault_forgotten", "throw-worker", "the job ended with exit code 3"},
+    {"director.fired_fault_forgotten", "planned-all", "the job ended with exit code 3"},
     {"director.restart_counter_reset", "often", "the job ended with exit code 0"},
     {"director.started_before_journaled", "torn-journal", "after generation"},
     {"membership.survivor_not_told", "kill", "a surviving worker lost its process"},
