@@ -75,7 +75,6 @@ liveness::liveness(duration lease, duration path_grace, time_point now)
     , deadline_{now + lease} {}
 
 void liveness::beat(time_point now) {
-  probe<"detector.suspicion_lifted">::when(suspected_);
   last_beat_ = now;
   deadline_ = now + lease_;
   suspected_ = false;
