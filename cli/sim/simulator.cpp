@@ -54,7 +54,7 @@ std::string replay_command(const run_request& what, const std::string& workload)
 }
 
 std::string run_result::report() const {
-  std::string text = "replay: " + replay_command(request, workload) + "\ntrace: " + trace_digest + "\n";
+  std::string text = "replay: " + replay_command(request, workload) + "\nversion: " TROUPE_VERSION ", trace: " + trace_digest + "\n";
   add_lines(text, "findings", findings);
   add_lines(text, "what happened", timeline);
   add_lines(text, "log", log);
