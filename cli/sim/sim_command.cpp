@@ -50,7 +50,7 @@ void count(row& into, const sim::run_result& result, const sim_options& options,
   into.traces.add(std::as_bytes(std::span{result.trace_digest}));
   if (result.right()) return;
   ++into.wrong;
-  into.failures.push_back({{"replay", sim::replay_command(result.request, result.workload)},
+  into.failures.push_back({{"replay", result.replay()},
                            {"trace", result.trace_digest},
                            {"findings", result.findings},
                            {"timeline", result.timeline}});

@@ -53,8 +53,12 @@ std::string replay_command(const run_request& what, const std::string& workload)
          what.faults;
 }
 
+std::string run_result::replay() const {
+  return replay_command(request, workload) + options;
+}
+
 std::string run_result::report() const {
-  std::string text = "replay: " + replay_command(request, workload) + "\nversion: " TROUPE_VERSION ", trace: " + trace_digest + "\n";
+  std::string text = "replay: " + replay() + "\nversion: " TROUPE_VERSION ", trace: " + trace_digest + "\n";
   add_lines(text, "findings", findings);
   add_lines(text, "what happened", timeline);
   add_lines(text, "log", log);
@@ -96,6 +100,16 @@ expected<reference> simulator::known(layout where) {
   return place->second;
 }
 
+std::string simulator::replay_options() const {
+  std::string text;
+  const auto* usual = find_workload(workload_.name);
+  if (usual != nullptr && usual->steps() != workload_.steps())
+    text += " --steps " + std::to_string(workload_.steps());
+  for (const auto& one : job_faults_)
+    text += " --fault " + to_text(one);
+  return text;
+}
+
 expected<fault_scenario> simulator::scenario_of(const std::string& name) const {
   if (const auto* found = find_scenario(name)) return *found;
   std::string accepted;
@@ -130,6 +144,7 @@ expected<run_result> simulator::run(const run_request& request) {
   const auto& world = job.machine().world;
   run_result result{.request = request,
                     .workload = workload_.name,
+                    .options = replay_options(),
                     .findings = check(job, *right, struck.expected()),
                     .trace_digest = world.trace_digest(),
                     .events = world.events(),

@@ -28,6 +28,7 @@ struct run_request {
 struct run_result {
   run_request request;
   std::string workload;
+  std::string options;               // further ones of the command that replays it
   std::vector<std::string> findings; // empty: the run is right
   std::string trace_digest;
   std::uint64_t events{0};   // tasks and timers that the driver ran
@@ -40,6 +41,7 @@ struct run_result {
   std::vector<std::string> log;
 
   [[nodiscard]] bool right() const { return findings.empty(); }
+  [[nodiscard]] std::string replay() const; // the command
   // What a person needs to see of a run that went wrong: how to replay it, what is wrong, what happened.
   [[nodiscard]] std::string report() const;
 };
@@ -70,6 +72,7 @@ private:
     invariant_check check;
   };
   [[nodiscard]] expected<void> prepare(layout where);
+  [[nodiscard]] std::string replay_options() const;
   [[nodiscard]] expected<fault_scenario> scenario_of(const std::string& name) const;
 
   workload workload_;
