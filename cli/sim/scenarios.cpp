@@ -172,8 +172,8 @@ void nan_again(strikes& s) {
   s.plan_job_fault("nan:worker=0@step=" + s.any_step() + ",times=always");
 }
 
-// Those that a job bears or heals, whatever else strikes; the last ones end a process that its director may
-// not be able to ask what had struck it.
+// Those that a job bears or heals, whatever else strikes; the last ones may end a process, and are not drawn
+// together on several hosts.
 constexpr std::array seam_faults{planned_slow,       planned_skip,      planned_nan,        planned_oom,
                                  planned_clog,       planned_disk_slow, planned_clock_step, planned_hang,
                                  planned_path_error, planned_cut};
