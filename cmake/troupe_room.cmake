@@ -11,6 +11,14 @@ function(troupe_room name)
   add_library(troupe::${name} ALIAS troupe_${name})
 endfunction()
 
+# troupe_test_timeout(NAME SECONDS): when CTest gives a test up; sanitizers make everything slower.
+function(troupe_test_timeout name seconds)
+  if(TROUPE_SANITIZE)
+    math(EXPR seconds "${seconds} * 6")
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${seconds})
+endfunction()
+
 # troupe_test(NAME SOURCES... DEPENDS... [LABELS...] [TIMEOUT seconds]): one Catch2 program, one CTest entry.
 function(troupe_test name)
   cmake_parse_arguments(TEST "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
@@ -21,5 +29,6 @@ function(troupe_test name)
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 120)
   endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${TEST_TIMEOUT} LABELS "${TEST_LABELS}")
+  troupe_test_timeout(${name} ${TEST_TIMEOUT})
+  set_tests_properties(${name} PROPERTIES LABELS "${TEST_LABELS}")
 endfunction()
