@@ -76,6 +76,11 @@ struct step_refused {
   step_id step;
   std::string cause;
 };
+// A path to a worker failed, and is being opened again.
+struct path_interrupted {
+  std::uint32_t slot{0};
+  std::string cause;
+};
 struct straggler {
   std::uint32_t slot{0};
   step_id step;
@@ -118,8 +123,8 @@ using job_record_variant =
                  job_record::checkpoint_rejected, job_record::generation_started,
                  job_record::first_step_applied, job_record::generation_ended, job_record::collective_aborted,
                  job_record::state_sent, job_record::failure_detected, job_record::failure_recovered,
-                 job_record::step_refused, job_record::straggler, job_record::resize,
-                 job_record::survivor_killed, job_record::progressed, job_record::checkpoint,
-                 job_record::budget_spent, job_record::job_finished>;
+                 job_record::step_refused, job_record::path_interrupted, job_record::straggler,
+                 job_record::resize, job_record::survivor_killed, job_record::progressed,
+                 job_record::checkpoint, job_record::budget_spent, job_record::job_finished>;
 
 } // namespace troupe

@@ -49,6 +49,11 @@ struct path_lost {
   incarnation_id peer;
   error cause;
 };
+struct path_interrupted {
+  static constexpr std::string_view wire_name = "troupe.path_interrupted";
+  incarnation_id peer;
+  error cause;
+};
 struct tick {
   static constexpr std::string_view wire_name = "troupe.tick";
 };

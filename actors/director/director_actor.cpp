@@ -172,6 +172,7 @@ caf::behavior director(caf::stateful_actor<director_state>* self, const director
       [&state](const stop_job& m) { state.core().stop(m.cause); },
       [&state](const control_received& m) { state.core().on_message(m.from, *m.message); },
       [&state](const path_lost& m) { state.core().on_path_lost(m.peer, m.cause); },
+      [&state](const path_interrupted& m) { state.core().on_path_interrupted(m.peer, m.cause); },
       [](const worker_exited& m) { (*m.handler)(m.how); },
       [](const run_later& m) { (*m.work)(); },
       [&state](tick) {

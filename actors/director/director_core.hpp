@@ -72,6 +72,7 @@ public:
   [[nodiscard]] expected<void> on_offer(const join_offer& offer); // errc::refused says why
   void on_message(incarnation_id from, const wire::control& message);
   void on_path_lost(incarnation_id who, const error& cause);
+  void on_path_interrupted(incarnation_id who, const error& cause); // told, nothing else
   void on_resume_point(const std::vector<job_record::checkpoint_rejected>& rejected,
                        expected<resume_point> found);
   void on_tick();

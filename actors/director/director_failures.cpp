@@ -42,6 +42,12 @@ void director_core::on_path_lost(incarnation_id who, const error& cause) {
   }
 }
 
+void director_core::on_path_interrupted(incarnation_id who, const error& cause) {
+  const auto index = slot_of(who);
+  if (index && slots_[*index].ready && !stopping_)
+    ports_.record(record::path_interrupted{*index, cause.text});
+}
+
 // Until it is ready a process has no lease: it does long work, such as touching its memory.
 void director_core::expect_ready(std::uint32_t index, duration within, failure_kind otherwise,
                                  const std::string& text) {

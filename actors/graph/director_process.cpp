@@ -16,6 +16,7 @@
 #include "actors/system/errors.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
+#include "runtime/session/session_environment.hpp"
 #include "runtime/train/contribution.hpp"
 
 namespace troupe {
@@ -59,9 +60,12 @@ expected<std::uint64_t> steps_of(const job_settings& settings, const dataset& da
 
 struct director_process::state {
   state(const director_outside& from, const training_graph& what, job_settings with)
-      : outside{from}
-      , graph{what}
-      , settings{std::move(with)} {}
+      : settings{std::move(with)}
+      , limits{timeouts::derive(settings.detect_after)}
+      , sessions{from.env, {.bridge_for = limits.lease, .connect_for = limits.handshake_deadline}}
+      , outside{sessions.env(), from.door,   from.stage, from.events,         from.people,
+                from.style,     from.worker, from.job,   from.external_slots, from.over}
+      , graph{what} {}
   ~state() {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
@@ -78,10 +82,11 @@ struct director_process::state {
   [[nodiscard]] expected<join_answer> admit(const join_offer& offer);
   void finish(int code, const std::optional<error>& cause);
 
-  director_outside outside;
-  const training_graph& graph;
   job_settings settings;
   timeouts limits;
+  session_environment sessions;
+  director_outside outside;
+  const training_graph& graph;
   staged_source train, test;
   time_point started;
   codec_table codecs;
@@ -110,7 +115,6 @@ director_process::make(const director_outside& outside, const training_graph& gr
 
 expected<void> director_process::state::prepare() {
   if (auto valid = graph.validate(); !valid) return valid;
-  limits = timeouts::derive(settings.detect_after);
   if (auto valid = limits.validate(); !valid) return valid;
   auto staged = graph.train_source()(settings).stage(outside.env.files, outside.stage);
   if (!staged) return staged.failure();
@@ -199,6 +203,9 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
       });
   office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
     caf::anon_send(director, path_lost{peer, cause});
+  });
+  office->set_path_interrupted_handler([this](incarnation_id peer, const error& cause) {
+    caf::anon_send(director, path_interrupted{peer, cause});
   });
 }
 

@@ -21,6 +21,7 @@
 #include "runtime/checkpoint/bit_flip.hpp"
 #include "runtime/faults/faulty_environment.hpp"
 #include "runtime/policy/failure_detector.hpp"
+#include "runtime/session/session_environment.hpp"
 #include "runtime/train/state_digest.hpp"
 
 namespace troupe {
@@ -46,6 +47,11 @@ trainer_settings trainer_settings_of(const training_graph& graph, const job_sett
   return out;
 }
 
+session_settings sessions_of(const job_settings& settings) {
+  const auto limits = timeouts::derive(settings.detect_after);
+  return {.bridge_for = limits.lease, .connect_for = limits.handshake_deadline};
+}
+
 std::unique_ptr<faulty_environment> faulty_seams(environment& env, const join_answer& joined,
                                                  const fault_plan& plan) {
   const bool needed = std::ranges::any_of(plan, [](const fault& f) { return strikes_seam(f.kind); });
@@ -58,8 +64,8 @@ struct worker_process::state final : bulk_listener {
   state(const worker_outside& from, const training_graph& what, const join_answer& answer, job_handout given)
       : true_clock{from.env.clock}
       , faulty{faulty_seams(from.env, answer, given.settings.faults)}
-      , outside{faulty ? faulty->env() : from.env, from.stage, from.pid, from.slot,
-                from.joined_from_outside,          from.over}
+      , sessions{faulty ? faulty->env() : from.env, sessions_of(given.settings)}
+      , outside{sessions.env(), from.stage, from.pid, from.slot, from.joined_from_outside, from.over}
       , graph{what}
       , joined{answer}
       , handout{std::move(given)} {}
@@ -101,6 +107,7 @@ struct worker_process::state final : bulk_listener {
 
   const clock_seam& true_clock;
   std::unique_ptr<faulty_environment> faulty; // none: no fault of the plan strikes a seam
+  session_environment sessions;
   worker_outside outside;
   const training_graph& graph;
   join_answer joined;

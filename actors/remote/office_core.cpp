@@ -140,6 +140,26 @@ bool office_core::open(remote_proxy& proxy) {
   return sent.has_value();
 }
 
+remote_proxy* office_core::proxy_behind(const caf::actor& handle) {
+  return dynamic_cast<remote_proxy*>(caf::actor_cast<caf::abstract_actor*>(handle));
+}
+
+std::uint64_t office_core::credit(const caf::actor& handle) const {
+  const auto* proxy = proxy_behind(handle);
+  const bool bounded = proxy != nullptr && !proxy->dead();
+  return bounded ? proxy->credit(settings_.edge_messages_max) : settings_.edge_messages_max;
+}
+
+void office_core::when_ready(const caf::actor& handle, const caf::actor& who) {
+  auto* proxy = proxy_behind(handle);
+  const auto waits = caf::actor_cast<caf::strong_actor_ptr>(who);
+  if (credit(handle) == 0 && proxy->waiting().size() < settings_.requests_max) {
+    proxy->waiting().push_back(waits);
+    return;
+  }
+  waits->enqueue(nullptr, caf::make_message_id(), caf::make_message(edge_ready{handle}), nullptr);
+}
+
 // CAF holds locks when it calls: act in a task of its own.
 void office_core::link_later(remote_proxy& proxy, caf::actor_addr source, bool linked) {
   runtime_.loop().post([link = weak_from_this(), pointer = caf::strong_actor_ptr{proxy.ctrl()},
@@ -158,10 +178,17 @@ envelope office_core::stamped(envelope_kind kind) const {
   return what;
 }
 
+// Only what asks for something may be refused for want of room: an answer, or the end of something, is owed.
+expected<void> office_core::carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes) {
+  if (kind == envelope_kind::control) return network_.send_urgent(to, bytes);
+  const bool asks = kind == envelope_kind::message || kind == envelope_kind::request;
+  return asks ? network_.send(to, bytes) : network_.send_owed(to, bytes);
+}
+
 expected<void> office_core::send(incarnation_id to, const envelope& what) {
   const auto room = writable(envelope_room_);
   const auto used = encode(what, room);
-  auto result = used ? network_.send(to, room.first(*used)) : expected<void>{used.failure()};
+  auto result = used ? carry(to, what.kind, room.first(*used)) : expected<void>{used.failure()};
   probe<"office.not_sent">::when(!result);
   ++(result ? counters_.sent : counters_.unsent);
   return result;
@@ -177,6 +204,8 @@ void office_core::outgoing(remote_proxy& to, const caf::mailbox_element& what) {
 }
 
 void office_core::send_content(remote_proxy& to, const caf::mailbox_element& what) {
+  if (probe<"office.no_credit">::when(to.credit(settings_.edge_messages_max) == 0)) // PO-7
+    return return_to_sender(what, {errc::no_credit, "the actor has too many messages to handle"}, 0);
   const auto message = codecs_.encode(what.content(), writable(body_room_));
   if (!message) return return_to_sender(what, message.failure(), 0);
   auto out = stamped(envelope_kind::message);
@@ -192,8 +221,10 @@ void office_core::send_content(remote_proxy& to, const caf::mailbox_element& wha
       return return_to_sender(what, {errc::no_credit, "too many requests under way to one process"},
                               out.type);
   }
+  to.note_sent();
   const auto sent = send(to.place().peer, out);
   if (sent) return;
+  to.take_back();
   if (what.mid.is_request())
     complete(out.correlation, caf::make_message(to_caf(sent.failure())));
   else

@@ -17,6 +17,7 @@
 #include <caf/message.hpp>
 
 #include "actors/remote/codec_table.hpp"
+#include "actors/remote/edge_account.hpp"
 #include "actors/remote/post_office.hpp"
 #include "actors/remote/remote_proxy.hpp"
 #include "actors/system/actor_runtime.hpp"
@@ -33,6 +34,8 @@ public:
   expected<void> publish(std::string_view name, const caf::actor& who);
   void withdraw(std::string_view name);
   [[nodiscard]] caf::actor remote(incarnation_id peer, std::string_view name);
+  [[nodiscard]] std::uint64_t credit(const caf::actor& handle) const;
+  void when_ready(const caf::actor& handle, const caf::actor& who);
   void set_generation(generation_id current) { generation_ = current; }
   void peer_lost(incarnation_id peer, const error& cause);
   void path_lost(incarnation_id peer, const error& cause);
@@ -44,6 +47,7 @@ public:
 
   // For the transport's messages (office_inbound.cpp).
   void incoming(incarnation_id from, std::span<const std::byte> payload);
+  void not_delivered(std::span<const std::byte> payload, const error& cause); // ours, with a lost path
 
   // For proxies.
   void outgoing(remote_proxy& to, const caf::mailbox_element& what);
@@ -56,6 +60,7 @@ private:
   struct inbound_channel {
     caf::strong_actor_ptr target; // null: it ended, with `reason`
     wire_reason reason;
+    std::shared_ptr<edge_account> account; // with a target
   };
   struct inbound_link {
     caf::strong_actor_ptr source; // the proxy of the peer's actor
@@ -81,9 +86,12 @@ private:
   };
 
   // Outbound (office_core.cpp).
+  [[nodiscard]] static remote_proxy*
+  proxy_behind(const caf::actor& handle); // nullptr: an actor of this process
   caf::strong_actor_ptr make_proxy(remote_place place);
   caf::strong_actor_ptr return_proxy(incarnation_id peer, caf::actor_id id);
   envelope stamped(envelope_kind kind) const;
+  expected<void> carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes);
   expected<void> send(incarnation_id to, const envelope& what);
   void send_content(remote_proxy& to, const caf::mailbox_element& what);
   void send_answer(remote_proxy& to, const caf::mailbox_element& what);
@@ -97,6 +105,7 @@ private:
 
   // Ends (office_ends.cpp).
   void kill(remote_proxy& proxy, const caf::error& reason);
+  static void tell_waiting(remote_proxy& proxy);
   void fail_peer(incarnation_id peer, const error& cause);
   std::uint64_t begin_request(remote_proxy& to, const caf::mailbox_element& what);
   void complete(std::uint64_t correlation, caf::message answer);
@@ -115,6 +124,8 @@ private:
   void on_down(incarnation_id from, const envelope& what);
   void on_link(incarnation_id from, const envelope& what);
   void on_exit(incarnation_id from, const envelope& what);
+  void on_credit(incarnation_id from, const envelope& what);
+  std::shared_ptr<edge_account> new_account(incarnation_id peer, std::uint64_t channel);
   published resolve(const envelope& open) const;
   void bounce(incarnation_id to, const envelope& what, const error& cause);
   void target_ended(incarnation_id peer, std::uint64_t channel, const caf::error& reason);

@@ -32,6 +32,13 @@ void office_core::kill(remote_proxy& proxy, const caf::error& reason) {
   }
   fail_requests_of(&proxy, to_troupe(reason));
   proxy.kill_proxy(nullptr, reason);
+  tell_waiting(proxy);
+}
+
+void office_core::tell_waiting(remote_proxy& proxy) {
+  const auto edge = caf::actor_cast<caf::actor>(caf::strong_actor_ptr{proxy.ctrl()});
+  for (const auto& who : std::exchange(proxy.waiting(), {}))
+    who->enqueue(nullptr, caf::make_message_id(), caf::make_message(edge_ready{edge}), nullptr);
 }
 
 void office_core::peer_lost(incarnation_id peer, const error& cause) {
@@ -59,8 +66,12 @@ void office_core::fail_peer(incarnation_id peer, const error& cause) {
   const auto reason = to_caf(cause);
   for (const auto& [channel, pointer] : entry.opened)
     fail_requests_of(proxy_of(pointer), cause);
-  for (const auto& [channel, pointer] : entry.opened)
+  for (const auto& [channel, pointer] : entry.opened) {
     proxy_of(pointer)->kill_proxy(nullptr, reason);
+    tell_waiting(*proxy_of(pointer));
+  }
+  for (const auto& [channel, inbound] : entry.inbound)
+    if (inbound.account) inbound.account->close();
   for (const auto& [id, slot] : entry.returns) {
     if (const auto pointer = slot.lock()) proxy_of(pointer)->kill_proxy(nullptr, reason);
   }

@@ -50,6 +50,8 @@ void office_core::incoming(incarnation_id from, std::span<const std::byte> paylo
     return on_link(from, what);
   case envelope_kind::exit:
     return on_exit(from, what);
+  case envelope_kind::credit:
+    return on_credit(from, what);
   case envelope_kind::control:
     if (control_) control_(from, what.type, what.body);
   }
@@ -85,15 +87,47 @@ void office_core::on_content(incarnation_id from, const envelope& what) {
   const auto target = channel->second.target; // kept while its channel may change
   if (probe<"office.target_ended">::when(target == nullptr))
     return bounce(from, what, cause_of(channel->second.reason));
-  if (probe<"office.mailbox_full">::when(!has_room(target)))
+  const auto account = channel->second.account;
+  if (!account->take()) return bounce(from, what, {errc::no_credit, "sent without credit"}); // PO-7
+  if (probe<"office.mailbox_full">::when(!has_room(target))) {
+    account->handled();
     return bounce(from, what, {errc::no_credit, "the actor's mailbox is full"});
+  }
   auto message = codecs_.decode(what.type, what.body);
-  if (!message) return bounce(from, what, message.failure());
+  if (!message) {
+    account->handled();
+    return bounce(from, what, message.failure());
+  }
   const bool asks = what.kind == envelope_kind::request;
   const auto id = asks ? caf::make_message_id(what.correlation & caf::message_id::request_id_mask)
                        : caf::make_message_id();
   auto sender = what.source != 0 ? return_proxy(from, what.source) : nullptr;
-  target->enqueue(std::move(sender), id, std::move(*message), nullptr);
+  target->get()->enqueue(
+      caf::mailbox_element_ptr{new edge_element{std::move(sender), id, std::move(*message), account}},
+      nullptr);
+}
+
+void office_core::on_credit(incarnation_id from, const envelope& what) {
+  const auto& opened = peers_[from].opened;
+  const auto place = opened.find(what.target);
+  if (place == opened.end()) return;
+  const auto pointer = place->second; // what is told may end it
+  auto& proxy = *static_cast<remote_proxy*>(pointer->get());
+  proxy.allow(what.correlation, settings_.edge_messages_max);
+  tell_waiting(proxy);
+}
+
+std::shared_ptr<edge_account> office_core::new_account(incarnation_id peer, std::uint64_t channel) {
+  return std::make_shared<edge_account>(runtime_.loop(), settings_.edge_messages_max,
+                                        [link = weak_from_this(), peer, channel](std::uint64_t allowed) {
+                                          const auto self = link.lock();
+                                          if (self == nullptr || !self->peers_.contains(peer)) return;
+                                          auto out = self->stamped(envelope_kind::credit);
+                                          out.target = channel;
+                                          out.correlation = allowed;
+                                          (void)self->send(peer,
+                                                           out); // lost with its path, which ends the edge
+                                        });
 }
 
 void office_core::bounce(incarnation_id to, const envelope& what, const error& cause) {
@@ -110,6 +144,18 @@ void office_core::bounce(incarnation_id to, const envelope& what, const error& c
   out.status = exit_status::of(cause.code);
   out.text = cause.text;
   (void)send(to, out);
+}
+
+// A request completes with its handle, which the loss of the path ends.
+void office_core::not_delivered(std::span<const std::byte> payload, const error& cause) {
+  const auto decoded = decode(payload);
+  if (!decoded || decoded->kind != envelope_kind::message) return;
+  ++counters_.returned;
+  const auto place = exports_.find(decoded->source);
+  const auto sender = place != exports_.end() ? place->second.lock() : nullptr;
+  if (sender == nullptr) return;
+  sender->enqueue(nullptr, caf::make_message_id(), caf::make_message(undelivered{decoded->type, cause}),
+                  nullptr);
 }
 
 bool office_core::has_room(const caf::strong_actor_ptr& target) const {
@@ -166,7 +212,7 @@ void office_core::on_open(incarnation_id from, const envelope& what) {
   auto found = inbound.size() < settings_.channels_max // PO-5
                    ? resolve(what)
                    : published{nullptr, {exit_status::of(errc::no_credit), "too many handles"}};
-  inbound.emplace(what.target, inbound_channel{found.actor, found.reason});
+  inbound.emplace(what.target, inbound_channel{found.actor, found.reason, new_account(from, what.target)});
   if (probe<"office.opened_in_vain">::when(found.actor == nullptr)) {
     auto out = stamped(envelope_kind::down);
     out.target = what.target;
@@ -189,7 +235,9 @@ void office_core::target_ended(incarnation_id peer, std::uint64_t channel, const
   std::erase_if(entry->second.links, [&](const inbound_link& each) { return each.channel == channel; });
   probe<"office.opened_actor_ended">::hit();
   const auto ended = std::move(place->second.target);
-  place->second = {nullptr, to_wire(reason)}; // stays until the peer closes it: late messages learn why
+  place->second.account->close();
+  place->second = {nullptr, to_wire(reason),
+                   nullptr}; // stays until the peer closes it: late messages learn why
   auto out = stamped(envelope_kind::down);
   out.target = channel;
   out.status = place->second.reason.status;
@@ -201,6 +249,7 @@ void office_core::on_close(incarnation_id from, std::uint64_t channel) {
   auto& entry = peers_[from];
   std::erase_if(entry.links, [&](const inbound_link& each) { return each.channel == channel; });
   const auto node = entry.inbound.extract(channel); // its reference goes last
+  if (!node.empty() && node.mapped().account) node.mapped().account->close();
 }
 
 void office_core::on_down(incarnation_id from, const envelope& what) {

@@ -30,6 +30,14 @@ caf::actor post_office::remote(incarnation_id peer, std::string_view name) {
   return core_->remote(peer, name);
 }
 
+std::uint64_t post_office::credit(const caf::actor& handle) const {
+  return core_->credit(handle);
+}
+
+void post_office::when_ready(const caf::actor& handle, const caf::actor& who) {
+  core_->when_ready(handle, who);
+}
+
 void post_office::set_generation(generation_id current) {
   core_->set_generation(current);
 }
@@ -49,6 +57,10 @@ void post_office::set_control_handler(control_handler handler) {
 
 void post_office::set_path_lost_handler(path_lost_handler handler) {
   core_->set_path_lost_handler(std::move(handler));
+}
+
+void post_office::set_path_interrupted_handler(path_lost_handler handler) {
+  interrupted_ = std::move(handler);
 }
 
 void post_office::set_bulk_handler(bulk_listener* listener) {
@@ -78,6 +90,14 @@ void post_office::on_bulk_received(incarnation_id from, std::uint64_t transfer, 
 
 void post_office::on_path_lost(incarnation_id from, const error& cause) {
   core_->path_lost(from, cause);
+}
+
+void post_office::on_path_interrupted(incarnation_id from, const error& cause) {
+  if (interrupted_) interrupted_(from, cause);
+}
+
+void post_office::on_undelivered(incarnation_id, std::span<const std::byte> payload, const error& cause) {
+  core_->not_delivered(payload, cause);
 }
 
 } // namespace troupe

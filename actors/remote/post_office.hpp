@@ -14,11 +14,14 @@
 //           to.
 //   PO-2    every request completes exactly once: answer, typed error, or time-out; at once when the actor
 //           asked or its process is gone.
-//   PO-3    a message that cannot be delivered comes back to its sender with the cause, if the path allows.
+//   PO-3    a message that cannot be delivered, or may not have been, comes back to its sender with the
+//           cause.
 //   PO-4    what a lost peer still sends, another job, and ended generations are dropped and counted here
 //           only.
 //   PO-5    requests, channels and mailboxes filled from outside are bounded.
 //   PO-6    an observer of a remote actor sees exactly one down (or exit), whichever cause comes first.
+//   PO-7    on one edge (a handle to one actor life) no more messages are under way than its window; a sender
+//           without credit is told at once (no_credit), and by `when_ready` when there is some again.
 #pragma once
 
 #include <cstddef>
@@ -49,6 +52,7 @@ struct post_office_settings {
   std::size_t requests_max{4096};                     // under way to one peer; more: errc::no_credit
   std::size_t channels_max{4096};                     // actors of this process that one peer may hold
   std::size_t mailbox_messages_max{4096};             // waiting in a mailbox that a peer wants to add to
+  std::uint64_t edge_messages_max{1024};              // under way on one edge: sent, and not yet handled
   duration request_timeout{std::chrono::seconds{60}}; // the net under requests sent without a time-out
 };
 
@@ -99,6 +103,12 @@ public:
   // name and life. For this very process: the actor itself.
   [[nodiscard]] caf::actor remote(incarnation_id peer, std::string_view name);
 
+  // How many messages may be sent to `handle` now (PO-7); the whole window for an actor of this process.
+  [[nodiscard]] std::uint64_t credit(const caf::actor& handle) const;
+  // Sends `who` an `edge_ready` once messages may be sent to `handle`: now, or when its actor has handled
+  // some of those under way. Once per call.
+  void when_ready(const caf::actor& handle, const caf::actor& who);
+
   // Messages bound to a generation (codec.hpp) carry this one, and are refused when they carry an older one.
   void set_generation(generation_id current);
   // Membership's verdict: all its handles die with `cause`, its requests fail, what it still sends is
@@ -110,6 +120,8 @@ public:
   void set_control_handler(control_handler handler);
   // Suspicion only; the peer's handles have died with `cause` when it is called.
   void set_path_lost_handler(path_lost_handler handler);
+  // A path failed and is being opened again; nothing has ended.
+  void set_path_interrupted_handler(path_lost_handler handler);
   void set_bulk_handler(bulk_listener* listener); // not owned
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done);
@@ -121,11 +133,14 @@ public:
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override;
   void on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) override;
   void on_path_lost(incarnation_id from, const error& cause) override;
+  void on_path_interrupted(incarnation_id from, const error& cause) override;
+  void on_undelivered(incarnation_id to, std::span<const std::byte> payload, const error& cause) override;
 
 private:
   std::shared_ptr<office_core> core_;
   transport& network_;
   bulk_listener* bulk_{nullptr};
+  path_lost_handler interrupted_;
 };
 
 } // namespace troupe

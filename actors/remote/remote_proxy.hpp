@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <caf/actor_proxy.hpp>
 
@@ -40,6 +41,14 @@ public:
   [[nodiscard]] const remote_place& place() const { return place_; }
   [[nodiscard]] std::uint64_t channel() const { return channel_; } // 0: not opened
   void set_channel(std::uint64_t channel) { channel_ = channel; }
+  // Credit: what may still be sent on this edge (PO-7).
+  [[nodiscard]] std::uint64_t credit(std::uint64_t window) const { return window + granted_ - sent_; }
+  void note_sent() { ++sent_; }
+  void take_back() { --sent_; } // it was not sent after all
+  void allow(std::uint64_t total, std::uint64_t window) {
+    if (total > window + granted_) granted_ = total - window;
+  }
+  [[nodiscard]] std::vector<caf::strong_actor_ptr>& waiting() { return waiting_; } // for credit
   [[nodiscard]] bool dead() const { return dead_; }
   [[nodiscard]] const error& cause() const { return cause_; } // of its death
 
@@ -47,6 +56,9 @@ private:
   std::weak_ptr<office_core> office_;
   remote_place place_;
   std::uint64_t channel_{0};
+  std::uint64_t sent_{0};
+  std::uint64_t granted_{0}; // beyond the first window
+  std::vector<caf::strong_actor_ptr> waiting_;
   bool dead_{false};
   error cause_;
 };

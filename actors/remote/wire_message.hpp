@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include <caf/actor.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
 
 #include "runtime/base/error.hpp"
@@ -37,6 +38,12 @@ struct undelivered {
   static constexpr std::string_view wire_name = "troupe.undelivered";
   std::uint64_t type{0}; // of the message that came back
   error cause;
+};
+
+// To whoever asked by post_office::when_ready: the edge has credit again (or has ended: sending says why).
+struct edge_ready {
+  static constexpr std::string_view wire_name = "troupe.edge_ready";
+  caf::actor edge;
 };
 
 } // namespace troupe

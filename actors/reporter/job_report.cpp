@@ -187,6 +187,13 @@ void job_report::hear(const record::step_refused& r) {
                   .cause = r.cause + "; the step is computed again"});
 }
 
+void job_report::hear(const record::path_interrupted& r) {
+  events_.record({.kind = event_kind::path_interrupted,
+                  .generation = generation_,
+                  .rank = rank_id{r.slot},
+                  .cause = r.cause});
+}
+
 void job_report::hear(const record::straggler& r) {
   events_.record({.kind = event_kind::straggler,
                   .generation = generation_,

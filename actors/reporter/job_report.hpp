@@ -57,6 +57,7 @@ private:
   void hear(const job_record::failure_detected& r);
   void hear(const job_record::failure_recovered& r);
   void hear(const job_record::step_refused& r);
+  void hear(const job_record::path_interrupted& r);
   void hear(const job_record::straggler& r);
   void hear(const job_record::resize& r);
   void hear(const job_record::survivor_killed& r);

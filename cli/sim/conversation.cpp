@@ -12,6 +12,7 @@
 #include "actors/system/errors.hpp"
 #include "cli/sim/ledger.hpp"
 #include "runtime/base/counter_rng.hpp"
+#include "runtime/session/session_environment.hpp"
 #include "runtime/sim/sim_environment.hpp"
 
 namespace troupe::sim {
@@ -19,6 +20,8 @@ namespace {
 
 constexpr std::size_t processes = 4;
 constexpr std::uint64_t events_max = 200'000;
+constexpr std::size_t narrow_window = 512; // bytes that a session keeps for a peer
+constexpr std::size_t wide_window = std::size_t{1} << 20;
 constexpr auto talk_time = std::chrono::seconds{2};
 constexpr auto pause_time = std::chrono::milliseconds{400};
 constexpr auto time_max = std::chrono::seconds{6}; // the last requests time out within it
@@ -27,6 +30,7 @@ post_office_settings settings_of(bool foreign) {
   return {.job = {9, foreign ? 10U : 9U},
           .requests_max = 6,
           .mailbox_messages_max = 3,
+          .edge_messages_max = 4,
           .request_timeout = std::chrono::seconds{1}};
 }
 
@@ -46,9 +50,10 @@ struct note {
   static constexpr std::string_view wire_name = "sim.note";
   static constexpr bool generation_bound = true;
   std::uint64_t speaker{0};
+  std::uint64_t number{0}; // of what this speaker has told
   std::uint64_t generation{0};
   std::uint64_t sent_ns{0};
-  void fields(auto& archive) { archive(speaker, generation, sent_ns); }
+  void fields(auto& archive) { archive(speaker, number, generation, sent_ns); }
 };
 struct answer_all { // what was kept
   static constexpr std::string_view wire_name = "sim.answer_all";
@@ -112,7 +117,7 @@ public:
               kept_.clear();
             },
             [this](const note& what) {
-              on_.book.arrived(what.speaker, generation_id{what.generation},
+              on_.book.arrived(what.speaker, what.number, generation_id{what.generation},
                                time_from_ns(static_cast<std::int64_t>(what.sent_ns)));
             }};
   }
@@ -141,9 +146,8 @@ private:
   void run(const errand& what) {
     switch (what.what) {
     case errand::kind::tell:
-      ++on_.book.of(number_).told;
-      return send(what.target,
-                  note{number_, what.generation.value(), static_cast<std::uint64_t>(to_ns(on_.now()))});
+      return send(what.target, note{number_, ++on_.book.of(number_).told, what.generation.value(),
+                                    static_cast<std::uint64_t>(to_ns(on_.now()))});
     case errand::kind::watch:
       monitor(what.target);
       return link_to(what.target);
@@ -168,6 +172,7 @@ public:
       , process_{process}
       , foreign_{foreign}
       , seams_{on.machine, process}
+      , sessions_{seams_.env(), {.window_bytes = on.draw(4) == 0 ? narrow_window : wide_window}}
       , runtime_{std::make_unique<actor_runtime>(env().loop, env().clock, env().log)}
       , office_{std::make_unique<post_office>(*runtime_, env().network, on.codecs, settings_of(foreign))} {
     for (auto& [pid, other] : on_.talkers)
@@ -188,7 +193,8 @@ public:
     office_.reset();
     runtime_.reset();
   }
-  [[nodiscard]] environment& env() { return seams_.env(); }
+  [[nodiscard]] environment& env() { return sessions_.env(); }
+  [[nodiscard]] const sim_process& process() const { return process_; }
   [[nodiscard]] incarnation_id self() { return env().network.self(); }
 
 private:
@@ -283,6 +289,7 @@ private:
   sim_process& process_;
   bool foreign_;
   sim_environment seams_;
+  session_environment sessions_;
   std::unique_ptr<actor_runtime> runtime_;
   std::unique_ptr<post_office> office_;
   caf::actor server_;
@@ -298,8 +305,28 @@ void start(stage& on, bool foreign) {
   });
 }
 
-// Kills one process, which is succeeded; or stops one for a while.
+// A path fails, where one of the two or both see it.
+void break_path(stage& on) {
+  const auto any = [&on] {
+    auto place = on.talkers.begin();
+    std::advance(place, static_cast<std::ptrdiff_t>(on.draw(on.talkers.size())));
+    return place;
+  };
+  const auto [here, one] = *any();
+  const auto [there, other] = *any();
+  if (one == other) return;
+  on.tell("the path between " + std::to_string(here) + " and " + std::to_string(there) + " fails");
+  on.machine.network.fail_path(one->process(), other->process(), "it failed");
+  if (on.draw(2) == 0) on.machine.network.fail_path(other->process(), one->process(), "it failed");
+}
+
+// Kills one process, which is succeeded; or stops one for a while; or breaks paths.
 void strike(stage& on) {
+  if (on.draw(2) == 0) {
+    for (std::uint64_t i = 0, breaks = 1 + on.draw(6); i < breaks; ++i)
+      break_path(on);
+    return;
+  }
   const auto pids = on.machine.world.alive();
   const auto pid = pids[on.draw(pids.size())];
   const bool killed = on.draw(2) == 0;
@@ -319,7 +346,7 @@ conversation_result converse(std::uint64_t seed) {
   for (std::size_t i = 0; i < processes; ++i)
     start(on, false);
   if (on.draw(4) == 0) start(on, true); // of another job
-  for (std::uint64_t i = 0, strikes = on.draw(5); i < strikes; ++i) {
+  for (std::uint64_t i = 0, strikes = on.draw(8); i < strikes; ++i) {
     const auto at = std::chrono::milliseconds{50 + on.draw(1500)};
     on.machine.world.schedule(at, nullptr, [&on] { strike(on); });
   }

@@ -1,5 +1,7 @@
 #include "cli/sim/ledger.hpp"
 
+#include <algorithm>
+
 namespace troupe::sim {
 namespace {
 
@@ -59,9 +61,13 @@ void ledger::generation_set(std::int64_t by, generation_id now_is, time_point no
 }
 
 // What was sent after the receiver's decision cannot rightly arrive; what was under way then may.
-void ledger::arrived(std::uint64_t by, generation_id sent_in, time_point sent) {
+void ledger::arrived(std::uint64_t by, std::uint64_t number, generation_id sent_in, time_point sent) {
   auto& who = speakers_.at(by);
   ++who.arrived;
+  if (number <= who.newest)
+    findings_.push_back("message " + std::to_string(number) + " of process " + std::to_string(who.from) +
+                        " arrived after number " + std::to_string(who.newest));
+  who.newest = std::max(who.newest, number);
   const auto lost = declared_.find({who.to, who.from});
   if (lost != declared_.end() && sent > lost->second)
     findings_.push_back("a message of process " + std::to_string(who.from) +

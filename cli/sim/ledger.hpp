@@ -23,6 +23,7 @@ public:
     std::int64_t to{0};
     std::uint64_t told{0};
     std::uint64_t arrived{0};
+    std::uint64_t newest{0}; // number of it
     std::uint64_t returned{0};
     bool path_held{true}; // nothing happened for which a message may be lost
   };
@@ -36,7 +37,7 @@ public:
   void declared_lost(std::int64_t by, std::int64_t whom, time_point now);
   void generation_set(std::int64_t by, generation_id now_is, time_point now);
   // A message of `by`, sent at `sent` in `sent_in`.
-  void arrived(std::uint64_t by, generation_id sent_in, time_point sent);
+  void arrived(std::uint64_t by, std::uint64_t number, generation_id sent_in, time_point sent);
 
   [[nodiscard]] std::vector<std::string> check() const;
 

@@ -196,6 +196,17 @@ said path_error(cluster& in, strikes& by) {
   return process(sees.pid()) + " loses its path to process " + std::to_string(seen.pid());
 }
 
+said part(cluster& in, strikes& by) {
+  const auto one = any_of(in, by, role::worker);
+  const auto other = any_of(in, by, role::worker);
+  if (!one || !other || *one == *other) return std::nullopt;
+  const auto lease = in.what().settings.detect_after;
+  const auto length = by.draw_between(lease, lease * 4);
+  auto& world = in.machine().world;
+  in.machine().network.part(*world.find(*one), *world.find(*other), length);
+  return process(*one) + " and process " + std::to_string(*other) + " are parted for " + in_ms(length);
+}
+
 said slow(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   const auto factor = 2 + by.draw(9);
@@ -263,6 +274,7 @@ const std::vector<named_mishap>& built_in_mishaps() {
       {"cut-one-way", mishaps::cut_one_way},
       {"cut-pair", mishaps::cut_pair},
       {"clog", mishaps::clog},
+      {"part", mishaps::part},
       {"path-error", mishaps::path_error},
       {"slow", mishaps::slow},
       {"crawl", mishaps::crawl},

@@ -37,6 +37,7 @@ std::optional<std::string> cut(cluster& in, strikes& by);         // one host fr
 std::optional<std::string> cut_one_way(cluster& in, strikes& by); // only what it sends, or only what it gets
 std::optional<std::string> cut_pair(cluster& in, strikes& by);    // two hosts from each other
 std::optional<std::string> clog(cluster& in, strikes& by);        // one host's messages take longer
+std::optional<std::string> part(cluster& in, strikes& by);        // two workers, for longer than a lease
 std::optional<std::string> path_error(cluster& in, strikes& by); // between two processes, seen by one of them
 std::optional<std::string> slow(cluster& in, strikes& by);       // one host
 std::optional<std::string> crawl(cluster& in, strikes& by);      // one host, nearly stands still for a while

@@ -74,7 +74,7 @@ void throw_worker(strikes& s) {
 void paths_and_throw(strikes& s) {
   s.plan(mishaps::kill, s.draw(s.events() / 4));
   for (int i = 0; i < 8; ++i)
-    s.plan(mishaps::path_error, s.events() / 2 + s.draw(s.events() / 4));
+    s.plan(i % 2 == 0 ? mishaps::path_error : mishaps::part, s.events() / 2 + s.draw(s.events() / 4));
   throw_worker(s);
   s.plan_job_fault("throw:worker=any@step=" + std::to_string(s.steps()));
 }
@@ -349,6 +349,7 @@ constexpr std::array scenarios{
     fault_scenario{"cut-one-way", "one host hears nobody, or nobody hears it", once<mishaps::cut_one_way>},
     fault_scenario{"cut-pair", "two hosts are cut apart", once<mishaps::cut_pair>},
     fault_scenario{"clog", "one host's messages take long", once<mishaps::clog>},
+    fault_scenario{"part", "two workers cannot reach each other for a while", once<mishaps::part>},
     fault_scenario{"path-error", "one path fails, seen by one side", once<mishaps::path_error>},
     fault_scenario{"slow", "one host is slow", once<mishaps::slow>},
     fault_scenario{"crawl", "one host nearly stands still for a while", once<mishaps::crawl>,

@@ -17,6 +17,7 @@
 #include "actors/system/errors.hpp"
 #include "cli/run/host_environment.hpp"
 #include "runtime/host/secret_fd.hpp"
+#include "runtime/session/session_transport.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 
 namespace {
@@ -83,6 +84,7 @@ int run_adder(host_environment& here, const char* endpoint, const char* token_fd
   auto token = job_token::from_file(std::string{"/proc/self/fd/"} + token_fd);
   if (!token) return fail(token.failure());
   const auto codecs = make_codecs();
+  session_transport sessions{here.loop(), here.clock(), here.network()};
   actor_runtime runtime{here.loop(), here.clock(), here.env().log};
   std::unique_ptr<post_office> office;
   caf::actor actor;
@@ -94,10 +96,9 @@ int run_adder(host_environment& here, const char* endpoint, const char* token_fd
   door.join(endpoint, offer, 5s, [&](expected<join_answer> joined) {
     if (!joined) return here.loop().stop();
     here.network().set_job(joined->job);
-    office =
-        std::make_unique<post_office>(runtime, here.network(), codecs, post_office_settings{joined->job});
+    office = std::make_unique<post_office>(runtime, sessions, codecs, post_office_settings{joined->job});
     office->set_path_lost_handler([&](incarnation_id, const error&) { here.loop().stop(); });
-    if (!here.network().connect(joined->director, joined->address)) return here.loop().stop();
+    if (!sessions.connect(joined->director, joined->address)) return here.loop().stop();
     actor = runtime.system().spawn(adder, office->remote(joined->director, "host"));
   });
   here.loop().run();
@@ -109,8 +110,9 @@ int run_host(host_environment& here) {
   const auto job = random_id_from<job_id>(here.random());
   here.network().set_job(job);
   const auto codecs = make_codecs();
+  session_transport sessions{here.loop(), here.clock(), here.network()};
   actor_runtime runtime{here.loop(), here.clock(), here.env().log};
-  post_office office{runtime, here.network(), codecs, {.job = job}};
+  post_office office{runtime, sessions, codecs, {.job = job}};
 
   const auto token = job_token::generate(here.random());
   const auto secret = make_secret_fd(token.text());

@@ -73,6 +73,15 @@ void faulty_transport::send_bulk(incarnation_id peer, std::uint64_t transfer,
 
 void faulty_transport::close(incarnation_id peer) {
   inner_.close(peer);
+  forget(peer);
+}
+
+void faulty_transport::drop(incarnation_id peer) {
+  inner_.drop(peer);
+  forget(peer);
+}
+
+void faulty_transport::forget(incarnation_id peer) {
   const error closed{errc::path_lost, "the path was closed"};
   outward_.drop(peer, closed);
   inward_.drop(peer, closed); // TR-2
@@ -122,12 +131,13 @@ void faulty_transport::hand_over(incarnation_id from, std::uint64_t transfer, co
 }
 
 void faulty_transport::on_path_lost(incarnation_id from, const error& cause) {
+  outward_.drop(from, cause); // not over the next path
   inward_.holds_back() ? tell_loss_later(from, cause) : listener_->on_path_lost(from, cause);
 }
 
 // Told as every callback is: not inside a call.
 void faulty_transport::break_path(incarnation_id peer, const error& cause) {
-  close(peer);
+  drop(peer);
   tell_loss_later(peer, cause);
 }
 

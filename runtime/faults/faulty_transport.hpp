@@ -33,6 +33,7 @@ public:
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override;
   void close(incarnation_id peer) override;
+  void drop(incarnation_id peer) override;
 
 private:
   using transfer_key = std::pair<incarnation_id, std::uint64_t>;
@@ -44,6 +45,7 @@ private:
 
   void hold_inward(incarnation_id from, std::size_t bytes, held_queue::carried what);
   void hand_over(incarnation_id from, std::uint64_t transfer, const expected<void>& result);
+  void forget(incarnation_id peer);
   void break_path(incarnation_id peer, const error& cause);
   void tell_loss_later(incarnation_id peer, const error& cause);
 

@@ -34,7 +34,7 @@ sim_transport* sim_network::find(incarnation_id who) {
 void sim_network::lost(incarnation_id who, const process_exit& how) {
   for (auto& [id, place] : ends_) {
     if (place.transport != nullptr && place.transport->knows(who))
-      place.transport->notice_loss(who, how.text());
+      place.transport->notice_loss(who, errc::path_lost, how.text());
   }
 }
 
@@ -43,9 +43,27 @@ void sim_network::fail_path(const sim_process& of, const sim_process& to, const 
     if (place.owner != &to) continue;
     for (const auto& [other, end] : ends_) {
       if (end.owner == &of && end.transport != nullptr && end.transport->knows(id))
-        end.transport->notice_loss(id, cause);
+        end.transport->notice_loss(id, errc::path_lost, cause);
     }
   }
+}
+
+void sim_network::part(const sim_process& one, const sim_process& other, duration length) {
+  const auto until = world_.now() + length;
+  for (const auto& [id, place] : ends_) {
+    for (const auto& [far, end] : ends_) {
+      const bool meant =
+          (place.owner == &one && end.owner == &other) || (place.owner == &other && end.owner == &one);
+      if (meant) parted_[{id, far}] = until;
+    }
+  }
+  fail_path(one, other, "they are parted");
+  fail_path(other, one, "they are parted");
+}
+
+bool sim_network::parted(incarnation_id one, incarnation_id other) const {
+  const auto found = parted_.find({one, other});
+  return found != parted_.end() && world_.now() < found->second;
 }
 
 // --- rendezvous -----------------------------------------------------------------------------------------

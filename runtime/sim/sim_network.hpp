@@ -48,6 +48,8 @@ public:
 
   // The path between two processes fails on one side; nobody else sees anything of it yet.
   void fail_path(const sim_process& of, const sim_process& to, const std::string& cause);
+  // The path between two processes fails on both sides, and none can be opened for `length`.
+  void part(const sim_process& one, const sim_process& other, duration length);
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
 
 private:
@@ -64,6 +66,7 @@ private:
   void deliver(incarnation_id from, incarnation_id to, task work);
   [[nodiscard]] sim_transport* find(incarnation_id who); // nullptr: its process has ended
   void lost(incarnation_id who, const process_exit& how);
+  [[nodiscard]] bool parted(incarnation_id one, incarnation_id other) const;
   [[nodiscard]] duration delay();                                               // of one message
   [[nodiscard]] duration delay(const sim_process& from, const sim_process& to); // and of what is in its way
 
@@ -71,6 +74,7 @@ private:
   sim_network_settings settings_;
   std::map<incarnation_id, end_point> ends_;
   std::map<std::pair<incarnation_id, incarnation_id>, time_point> last_delivery_;
+  std::map<std::pair<incarnation_id, incarnation_id>, time_point> parted_; // until when, both ways
   std::map<std::string, sim_rendezvous_server*> servers_;
   std::uint64_t next_port_{40000};
   std::uint64_t messages_{0};

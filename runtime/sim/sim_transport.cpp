@@ -48,17 +48,37 @@ expected<void> sim_transport::connect(incarnation_id peer, const peer_address& a
   if (!peer.valid() || peer == self_ || address.size() != address_bytes)
     return error{errc::bad_argument, "connect to " + to_string(peer) + ": needs another process's address"};
   if (closed_.contains(peer)) return no_path(peer);
-  if (!owner_.alive() || !peers_.insert(peer).second) return {};
-  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer] {
-    if (auto* other = net.find(to)) other->accept(from);
-  });
-  if (network_.find(peer) == nullptr) notice_loss(peer, "nobody is there");
+  if (!owner_.alive() || peers_.contains(peer)) return {};
+  open_path(peer, 0);
+  if (network_.find(peer) == nullptr) notice_loss(peer, errc::refused, "nobody is there");
   return {};
 }
 
-void sim_transport::accept(incarnation_id from) {
-  if (closed_.contains(from) || !peers_.insert(from).second) return;
-  if (network_.find(from) == nullptr) notice_loss(from, "the peer is gone"); // ended while it connected
+void sim_transport::open_path(incarnation_id peer, std::uint64_t answers) {
+  const auto number = ++last_path_;
+  peers_[peer] = path{.number = number, .theirs = answers};
+  if (network_.parted(self_, peer)) return notice_loss(peer, errc::path_lost, "there is no way");
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer, number, answers] {
+    if (auto* other = net.find(to)) other->accept(from, number, answers);
+  });
+}
+
+// A newer path of the peer's says that the one we have has failed at the other end; an answer to a path that
+// we have no more says nothing.
+void sim_transport::accept(incarnation_id from, std::uint64_t number, std::uint64_t answers) {
+  if (closed_.contains(from)) return;
+  auto known = peers_.find(from);
+  if (answers != 0 && (known == peers_.end() || known->second.number != answers)) return;
+  if (known != peers_.end() && known->second.theirs != 0) {
+    if (number <= known->second.theirs) return;
+    lose(from, {errc::path_lost, "the peer opened a new path"});
+    known = peers_.find(from); // the listener may have connected
+  }
+  if (known == peers_.end())
+    open_path(from, answers == 0 ? number : 0); // ours was just lost: what answers it is of no use
+  else
+    known->second.theirs = number; // it was connected to from here, too
+  if (network_.find(from) == nullptr) notice_loss(from, errc::path_lost, "the peer is gone"); // meanwhile
 }
 
 void sim_transport::close(incarnation_id peer) {
@@ -66,37 +86,64 @@ void sim_transport::close(incarnation_id peer) {
   closed_.insert(peer);
   fail_transfers(peer, {errc::aborted, "the path was closed"});
   network_.deliver(self_, peer, [&net = network_, from = self_, to = peer] {
-    if (auto* other = net.find(to)) other->drop(from, {errc::actor_stopped, "the peer said goodbye"});
+    auto* other = net.find(to);
+    if (other == nullptr) return;
+    other->closed_.insert(from);
+    other->lose(from, {errc::actor_stopped, "the peer said goodbye"});
   });
 }
 
-void sim_transport::drop(incarnation_id peer, const error& cause) {
+void sim_transport::drop(incarnation_id peer) {
+  const auto known = peers_.find(peer);
+  if (!owner_.alive() || known == peers_.end()) return; // SN-1
+  const auto number = known->second.number;
+  peers_.erase(known);
+  fail_transfers(peer, {errc::path_lost, "the path was dropped"});
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer, number] {
+    auto* other = net.find(to);
+    if (other == nullptr) return;
+    const auto there = other->peers_.find(from);
+    if (there != other->peers_.end() && there->second.theirs == number)
+      other->lose(from, {errc::path_lost, "the path failed at the other end"});
+  });
+}
+
+void sim_transport::lose(incarnation_id peer, const error& cause) {
   if (peers_.erase(peer) == 0) return;
-  closed_.insert(peer);
   fail_transfers(peer, cause);
   if (listener_ != nullptr) listener_->on_path_lost(peer, cause);
 }
 
-void sim_transport::notice_loss(incarnation_id peer, std::string cause) {
+// Of the path that there is now; a later one is another matter.
+void sim_transport::notice_loss(incarnation_id peer, errc code, std::string cause) {
+  const auto known = peers_.find(peer);
+  if (known == peers_.end()) return;
   const auto& settings = network_.settings_;
   auto delay = network_.world_.draw_between(settings.loss_notice_min, settings.loss_notice_max);
   const auto other = network_.ends_.find(peer);
   if (other != network_.ends_.end()) delay += network_.delay(*other->second.owner, owner_);
   network_.world_.schedule(delay, &owner_.loop,
-                           [&net = network_, self = self_, peer, text = std::move(cause)] {
-                             if (auto* me = net.find(self)) me->drop(peer, {errc::path_lost, text});
+                           [&net = network_, self = self_, peer, number = known->second.number,
+                            why = std::make_unique<error>(error{code, std::move(cause)})] {
+                             if (auto* me = net.find(self)) me->notice(peer, number, *why);
                            });
+}
+
+void sim_transport::notice(incarnation_id peer, std::uint64_t number, const error& cause) {
+  const auto known = peers_.find(peer);
+  if (known != peers_.end() && known->second.number == number) lose(peer, cause);
 }
 
 // --- messages -------------------------------------------------------------------------------------------
 
 expected<void> sim_transport::send(incarnation_id peer, std::span<const std::byte> payload) {
-  if (payload.size() > limits::envelope_bytes_max)
+  if (payload.size() > limits::payload_bytes_max)
     return error{errc::too_large, "a message of " + std::to_string(payload.size()) + " bytes; at most " +
-                                      std::to_string(limits::envelope_bytes_max) + " fit"};
+                                      std::to_string(limits::payload_bytes_max) + " fit"};
   if (!owner_.alive()) return {}; // SN-1
-  if (!peers_.contains(peer)) return no_path(peer);
-  auto& in_flight = in_flight_[peer];
+  const auto known = peers_.find(peer);
+  if (known == peers_.end()) return no_path(peer);
+  auto& in_flight = known->second.in_flight;
   if (in_flight + payload.size() > network_.settings_.in_flight_bytes_max)
     return error{errc::no_credit, "too many bytes on their way to " + to_string(peer)};
   if (network_.find(peer) == nullptr) return {}; // proves nothing: the loss will be noticed
@@ -106,16 +153,24 @@ expected<void> sim_transport::send(incarnation_id peer, std::span<const std::byt
   ++network_.messages_;
   network_.world_.trace(stream_of("message"), stream_of(text_of(payload)));
   network_.deliver(self_, peer,
-                   [&net = network_, from = self_, to = peer, size = payload.size(), held = std::move(copy)] {
-                     if (auto* sender = net.find(from)) sender->in_flight_[to] -= size;
+                   [&net = network_, from = self_, to = peer, number = known->second.number,
+                    size = payload.size(), held = std::move(copy)] {
+                     if (auto* sender = net.find(from)) sender->sent(to, number, size);
                      if (auto* other = net.find(to))
-                       other->receive(from, std::as_bytes(std::span{*held}).first(size));
+                       other->receive(from, number, std::as_bytes(std::span{*held}).first(size));
                    });
   return {};
 }
 
-void sim_transport::receive(incarnation_id from, std::span<const std::byte> payload) {
-  if (peers_.contains(from) && listener_ != nullptr) listener_->on_message(from, payload); // TR-2
+void sim_transport::sent(incarnation_id to, std::uint64_t number, std::size_t bytes) {
+  const auto known = peers_.find(to);
+  if (known != peers_.end() && known->second.number == number) known->second.in_flight -= bytes;
+}
+
+void sim_transport::receive(incarnation_id from, std::uint64_t number, std::span<const std::byte> payload) {
+  const auto known = peers_.find(from);
+  if (known == peers_.end() || known->second.theirs != number) return; // TR-2
+  if (listener_ != nullptr) listener_->on_message(from, payload);
 }
 
 // --- bulk -----------------------------------------------------------------------------------------------
@@ -128,15 +183,18 @@ void sim_transport::send_bulk(incarnation_id peer, std::uint64_t transfer, std::
     return done(error{errc::bad_argument, "a transfer of " + std::to_string(bytes.size()) + " bytes"});
   const auto id = next_bulk_++;
   outgoing_.emplace(id, outgoing{peer, transfer, bytes, std::move(done)});
-  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer, id] {
-    if (auto* other = net.find(to)) other->announced(from, id);
+  const auto number = peers_.at(peer).number;
+  network_.deliver(self_, peer, [&net = network_, from = self_, to = peer, number, id] {
+    if (auto* other = net.find(to)) other->announced(from, number, id);
   });
 }
 
 // The first half arrives with the announcement, the rest at the end: what is torn is seen to be torn.
-void sim_transport::announced(incarnation_id from, std::uint64_t id) {
+void sim_transport::announced(incarnation_id from, std::uint64_t number, std::uint64_t id) {
   auto* sender = network_.find(from); // a dead sender's memory is gone
-  if (sender == nullptr || !peers_.contains(from) || !sender->outgoing_.contains(id)) return;
+  const auto known = peers_.find(from);
+  if (known == peers_.end() || known->second.theirs != number) return;
+  if (sender == nullptr || !sender->outgoing_.contains(id)) return;
   const auto& what = sender->outgoing_.at(id);
   const auto bytes = what.bytes;
   const auto transfer = what.transfer;

@@ -24,12 +24,18 @@ public:
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override;
   void close(incarnation_id peer) override;
+  void drop(incarnation_id peer) override;
 
   [[nodiscard]] bool knows(incarnation_id peer) const { return peers_.contains(peer); }
   // The peer's process has ended: the path is lost after a while.
-  void notice_loss(incarnation_id peer, std::string cause);
+  void notice_loss(incarnation_id peer, errc code, std::string cause);
 
 private:
+  struct path {
+    std::uint64_t number{0};  // of this end; a later path has a higher one
+    std::uint64_t theirs{0};  // the other end's; 0: not heard of yet
+    std::size_t in_flight{0}; // bytes
+  };
   struct outgoing {
     incarnation_id to;
     std::uint64_t transfer{0};
@@ -42,10 +48,14 @@ private:
   };
   using bulk_key = std::pair<incarnation_id, std::uint64_t>; // sender, its number of the transfer
 
-  void accept(incarnation_id from);
-  void drop(incarnation_id peer, const error& cause);
-  void receive(incarnation_id from, std::span<const std::byte> payload);
-  void announced(incarnation_id from, std::uint64_t id);
+  // `answers`: the peer's path that made us open this one; 0: we wanted it.
+  void open_path(incarnation_id peer, std::uint64_t answers);
+  void accept(incarnation_id from, std::uint64_t number, std::uint64_t answers);
+  void lose(incarnation_id peer, const error& cause);
+  void notice(incarnation_id peer, std::uint64_t number, const error& cause);
+  void receive(incarnation_id from, std::uint64_t number, std::span<const std::byte> payload);
+  void sent(incarnation_id to, std::uint64_t number, std::size_t bytes);
+  void announced(incarnation_id from, std::uint64_t number, std::uint64_t id);
   void arrived(incarnation_id from, std::uint64_t id);
   void answer_bulk(incarnation_id sender, std::uint64_t id, expected<void> result);
   void finish(std::uint64_t id, expected<void> result);
@@ -62,8 +72,9 @@ private:
   sim_process& owner_;
   incarnation_id self_;
   transport_listener* listener_{nullptr};
-  std::set<incarnation_id> peers_, closed_;
-  std::map<incarnation_id, std::size_t> in_flight_; // bytes, by receiver
+  std::map<incarnation_id, path> peers_;
+  std::set<incarnation_id> closed_; // with a goodbye
+  std::uint64_t last_path_{0};
   std::map<std::uint64_t, outgoing> outgoing_;
   std::map<bulk_key, incoming> incoming_;
   std::uint64_t next_bulk_{1};

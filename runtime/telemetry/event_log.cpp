@@ -11,7 +11,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 21> names{"job_started",
+constexpr std::array<std::string_view, 22> names{"job_started",
                                                  "worker_started",
                                                  "worker_ready",
                                                  "generation_started",
@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 21> names{"job_started",
                                                  "checkpoint_failed",
                                                  "resumed",
                                                  "resize_requested",
+                                                 "path_interrupted",
                                                  "straggler",
                                                  "hang",
                                                  "health",

@@ -36,6 +36,7 @@ enum class event_kind : unsigned char {
   checkpoint_failed,
   resumed,
   resize_requested,
+  path_interrupted,
   straggler,
   hang,
   health,

@@ -20,6 +20,7 @@
 //   link, unlink target = channel, source = actor: the source's end reaches the target as an exit
 //   exit         target = channel, source = actor, status, text
 //   control      type, body: process to process, no actor (heartbeats)
+//   credit       target = channel, correlation = messages that may have been sent on it since it was opened
 #pragma once
 
 #include <cstddef>
@@ -45,6 +46,7 @@ enum class envelope_kind : std::uint16_t {
   unlink,
   exit,
   control,
+  credit,
 };
 
 struct envelope {

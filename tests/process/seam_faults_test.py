@@ -97,8 +97,9 @@ class SeamFaults(ProcessTest):
                    detect_after="1s")
 
     def test_path_error(self):
-        """a worker's path to the director breaks: the process is replaced"""
-        self.check(["path-error:worker=1@step=300"], [("path-lost", 1, "peer", 1)], detect_after="1s")
+        """a worker's path to the director breaks: it is opened again, and an event says so"""
+        result = self.check(["path-error:worker=1@step=300"], [], detect_after="1s")
+        self.assertEqual([e["rank"] for e in result.named("path_interrupted")], [1])
 
     def test_torn_write(self):
         """a shard is written half and its writer dies: the version is never used"""

@@ -32,6 +32,7 @@ public:
   std::vector<message> messages;
   std::map<std::uint64_t, bulk> bulks;
   std::vector<loss> losses;
+  std::vector<std::vector<std::byte>> undelivered;
   bool accept_bulk{true};
   std::size_t bulks_announced{0};
   std::size_t handed_up_after_loss{0};
@@ -58,6 +59,9 @@ public:
   void on_path_lost(incarnation_id who, const error& cause) override {
     note(who);
     losses.push_back({who, cause});
+  }
+  void on_undelivered(incarnation_id, std::span<const std::byte> payload, const error&) override {
+    undelivered.emplace_back(payload.begin(), payload.end());
   }
   [[nodiscard]] std::size_t losses_of(incarnation_id who) const {
     std::size_t count = 0;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/session/session_transport.hpp"
 #include "tests/support/asio_loop.hpp"
 #include "tests/support/recording_listener.hpp"
 #include "transports/loopback/loopback_transport.hpp"
@@ -20,6 +21,7 @@ struct transport_pair {
 
   [[nodiscard]] incarnation_id fresh() { return random_id_from<incarnation_id>(loop.random); }
   void connect() { (void)a->connect(b->self(), b->local_address()); }
+  void destroy(std::unique_ptr<transport>& end) { end.reset(); }
 
 protected:
   void listen() {
@@ -53,5 +55,38 @@ struct ucx_pair : transport_pair {
     return std::move(opened.value());
   }
 };
+
+// The same ends under sessions: a path that fails is opened again.
+template <class Below>
+struct session_pair : Below {
+  std::unique_ptr<transport> below_a, below_b;
+  explicit session_pair(session_settings settings = {.connect_for = std::chrono::seconds{2},
+                                                     .window_bytes = pair_in_flight_bytes_max}) {
+    below_a = std::move(this->a);
+    below_b = std::move(this->b);
+    this->a = over(*below_a, settings);
+    this->b = over(*below_b, settings);
+    this->listen();
+  }
+  ~session_pair() { // before what they stand on
+    this->a.reset();
+    this->b.reset();
+  }
+  void destroy(std::unique_ptr<transport>& end) {
+    end.reset();
+    (&end == &this->a ? below_a : below_b).reset();
+  }
+  [[nodiscard]] std::unique_ptr<session_transport> over(transport& below, session_settings settings) {
+    return std::make_unique<session_transport>(this->loop.queue, this->loop.clock, below, settings);
+  }
+  [[nodiscard]] const session_counters& counted_a() const {
+    return static_cast<const session_transport&>(*this->a).counters();
+  }
+  [[nodiscard]] const session_counters& counted_b() const {
+    return static_cast<const session_transport&>(*this->b).counters();
+  }
+};
+using session_loopback_pair = session_pair<loopback_pair>;
+using session_ucx_pair = session_pair<ucx_pair>;
 
 } // namespace troupe::test

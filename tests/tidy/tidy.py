@@ -18,6 +18,7 @@ from cpp_text import code_only, functions
 FOUNDATION = ["runtime/base"]
 LOWER = FOUNDATION + ["runtime/seams", "runtime/policy", "runtime/wire"]
 MIDDLE = LOWER + ["runtime/data", "runtime/train", "runtime/checkpoint", "runtime/telemetry"]
+DECORATORS = ["runtime/faults", "runtime/session"]  # of the seams
 ACTORS_SHARED = ["actors/contracts", "actors/faults", "actors/remote", "actors/system", "actors/supervisor"]
 MAY_INCLUDE = {
     "runtime/base": [],
@@ -29,6 +30,7 @@ MAY_INCLUDE = {
     "runtime/checkpoint": LOWER,
     "runtime/telemetry": LOWER,
     "runtime/faults": FOUNDATION + ["runtime/seams", "runtime/policy"],
+    "runtime/session": FOUNDATION + ["runtime/seams"],
     "runtime/host": MIDDLE,
     "runtime/sim": MIDDLE,
     "transports/loopback": MIDDLE,
@@ -37,8 +39,8 @@ MAY_INCLUDE = {
     "transports/shm": MIDDLE,
     "transports/ucx": MIDDLE,
     "transports/nccl": MIDDLE,
-    "actors/*": MIDDLE + ["runtime/faults"] + ACTORS_SHARED,  # never a transport, never each other's headers
-    "actors/graph": MIDDLE + ["runtime/faults", "actors/"],  # the one room that sees every stage
+    "actors/*": MIDDLE + DECORATORS + ACTORS_SHARED,  # never a transport, never each other's headers
+    "actors/graph": MIDDLE + DECORATORS + ["actors/"],  # the one room that sees every stage
     "cli/options": FOUNDATION + ["runtime/policy"],
 }
 # A `main` puts everything together.

@@ -22,11 +22,13 @@ std::string short_name(incarnation_id who) {
 
 struct message {
   incarnation_id from, to;
+  std::uint64_t path{0};          // the sender's number of it
   std::vector<std::byte> payload; // allocated memory is aligned for any number
 };
 
 struct transfer_state {
   incarnation_id from, to;
+  std::uint64_t path{0}; // the sender's number of it
   std::uint64_t transfer{0};
   std::span<const std::byte> source;
   std::span<std::byte> target; // empty until the listener lent it
@@ -47,6 +49,7 @@ struct loopback_hub::state : std::enable_shared_from_this<state> {
   loopback_settings settings;
   std::unordered_map<incarnation_id, end*> ends;
   std::vector<std::unique_ptr<message>> spare;
+  std::uint64_t last_path{0};
 
   [[nodiscard]] end* find(incarnation_id who) const {
     const auto found = ends.find(who);
@@ -84,10 +87,13 @@ public:
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override;
   void close(incarnation_id peer) override;
+  void drop(incarnation_id peer) override;
 
 private:
   struct path {
-    bool open{true}; // false: parted, and remembered (LT-2)
+    bool open{true};         // false: parted with a goodbye, and remembered (LT-2)
+    std::uint64_t number{0}; // of this end; a later path has a higher one
+    std::uint64_t theirs{0}; // the other end's; 0: not heard of yet
     std::size_t in_flight_bytes{0};
     std::map<std::uint64_t, transfer_ptr> outgoing;
     std::map<std::uint64_t, transfer_ptr> incoming;
@@ -99,10 +105,18 @@ private:
   [[nodiscard]] static error no_path(incarnation_id peer) {
     return {errc::path_lost, "no path to " + short_name(peer)};
   }
-  bool meet(incarnation_id from); // an incoming connect
+  // A path from `peer` to this end that the other end calls `number`.
+  [[nodiscard]] path* heard_path(incarnation_id peer, std::uint64_t number) {
+    auto* known = open_path(peer);
+    return known == nullptr || known->theirs != number ? nullptr : known;
+  }
+  // `answers`: the other end's path that made us open this one; 0: we wanted it.
+  void open_path(incarnation_id peer, std::uint64_t answers);
+  bool meet(incarnation_id from, std::uint64_t number, std::uint64_t answers); // an incoming connect
   void deliver(message& what);
   void part(incarnation_id peer, const error& cause, bool announce);
-  static void post_loss(state& hub, incarnation_id at, incarnation_id of, error cause);
+  // The path that one of them calls `number` is lost to `at`.
+  static void post_loss(state& hub, incarnation_id at, incarnation_id of, std::uint64_t number, error cause);
   static void announce(state& hub, const transfer_ptr& what);
   static void copy_piece(state& hub, const transfer_ptr& what);
   static void finish(state& hub, const transfer_ptr& what, std::optional<error> failure);
@@ -125,12 +139,12 @@ loopback_hub::end::~end() {
   listener_ = nullptr;
   hub_->ends.erase(self_);
   const error gone{errc::path_lost, short_name(self_) + " is gone"};
-  std::vector<incarnation_id> peers;
+  std::vector<std::pair<incarnation_id, std::uint64_t>> open;
   for (const auto& [peer, known] : paths_)
-    if (known.open) peers.push_back(peer);
-  for (const auto& peer : peers) {
+    if (known.open) open.emplace_back(peer, known.number);
+  for (const auto& [peer, number] : open) {
     part(peer, gone, false);
-    post_loss(*hub_, peer, self_, gone);
+    post_loss(*hub_, peer, self_, number, gone);
   }
 }
 
@@ -138,25 +152,46 @@ expected<void> loopback_hub::end::connect(incarnation_id peer, const peer_addres
   if (!peer.valid() || peer == self_ || address.size() != sizeof(incarnation_id))
     return error{errc::bad_argument,
                  "connect to " + short_name(peer) + ": needs another end and its address"};
-  const auto [at, added] = paths_.try_emplace(peer);
-  if (!added && !at->second.open) return no_path(peer);
-  if (!added) return {};
-  hub_->post([from = self_, peer](state& hub) {
-    auto* other = hub.find(peer);
-    if (other == nullptr || !other->meet(from))
-      post_loss(hub, from, peer, {errc::path_lost, "no end " + short_name(peer)});
-  });
+  const auto known = paths_.find(peer);
+  if (known != paths_.end()) return known->second.open ? expected<void>{} : no_path(peer);
+  open_path(peer, 0);
   return {};
 }
 
-bool loopback_hub::end::meet(incarnation_id from) {
-  return paths_.try_emplace(from).first->second.open;
+void loopback_hub::end::open_path(incarnation_id peer, std::uint64_t answers) {
+  const auto number = ++hub_->last_path;
+  auto& added = paths_[peer];
+  added.number = number;
+  added.theirs = answers;
+  hub_->post([from = self_, peer, number, answers](state& hub) {
+    auto* other = hub.find(peer);
+    if (other == nullptr || !other->meet(from, number, answers))
+      post_loss(hub, from, peer, number, {errc::refused, "no end " + short_name(peer)});
+  });
+}
+
+// A newer path of the other end's says that the one we have has failed there; an answer to a path that we
+// have no more says nothing.
+bool loopback_hub::end::meet(incarnation_id from, std::uint64_t number, std::uint64_t answers) {
+  auto known = paths_.find(from);
+  if (known != paths_.end() && !known->second.open) return false;
+  if (answers != 0 && (known == paths_.end() || known->second.number != answers)) return true;
+  if (known != paths_.end() && known->second.theirs != 0) {
+    if (number <= known->second.theirs) return true;
+    part(from, {errc::path_lost, short_name(from) + " opened a new path"}, true);
+    known = paths_.find(from); // the listener may have connected
+  }
+  if (known == paths_.end())
+    open_path(from, answers == 0 ? number : 0); // ours was just lost: what answers it is of no use
+  else
+    known->second.theirs = number;
+  return true;
 }
 
 expected<void> loopback_hub::end::send(incarnation_id peer, std::span<const std::byte> payload) {
-  if (payload.size() > limits::envelope_bytes_max)
+  if (payload.size() > limits::payload_bytes_max)
     return error{errc::too_large, "a message of " + std::to_string(payload.size()) + " bytes; at most " +
-                                      std::to_string(limits::envelope_bytes_max) + " fit"};
+                                      std::to_string(limits::payload_bytes_max) + " fit"};
   auto* open = open_path(peer);
   if (open == nullptr) return no_path(peer);
   if (open->in_flight_bytes + payload.size() > hub_->settings.in_flight_bytes_max)
@@ -165,10 +200,12 @@ expected<void> loopback_hub::end::send(incarnation_id peer, std::span<const std:
   auto what = hub_->take();
   what->from = self_;
   what->to = peer;
+  what->path = open->number;
   what->payload.assign(payload.begin(), payload.end());
   hub_->post([held = std::move(what)](state& hub) mutable {
     if (auto* sender = hub.find(held->from))
-      if (auto* out = sender->open_path(held->to)) out->in_flight_bytes -= held->payload.size();
+      if (auto* out = sender->open_path(held->to); out != nullptr && out->number == held->path)
+        out->in_flight_bytes -= held->payload.size();
     if (auto* receiver = hub.find(held->to)) receiver->deliver(*held);
     hub.spare.push_back(std::move(held));
   });
@@ -176,18 +213,35 @@ expected<void> loopback_hub::end::send(incarnation_id peer, std::span<const std:
 }
 
 void loopback_hub::end::deliver(message& what) {
-  if (open_path(what.from) != nullptr && listener_ != nullptr) listener_->on_message(what.from, what.payload);
+  if (heard_path(what.from, what.path) != nullptr && listener_ != nullptr)
+    listener_->on_message(what.from, what.payload);
 }
 
 void loopback_hub::end::close(incarnation_id peer) {
-  if (open_path(peer) == nullptr) return;
+  const auto* closing = open_path(peer);
+  if (closing == nullptr) return;
+  const auto number = closing->number;
   part(peer, {errc::aborted, "the path to " + short_name(peer) + " was closed"}, false);
-  post_loss(*hub_, peer, self_, {errc::actor_stopped, short_name(self_) + " said goodbye"});
+  paths_[peer].open = false; // LT-2
+  post_loss(*hub_, peer, self_, number, {errc::actor_stopped, short_name(self_) + " said goodbye"});
 }
 
-void loopback_hub::end::post_loss(state& hub, incarnation_id at, incarnation_id of, error cause) {
-  hub.post([at, of, why = std::make_unique<error>(std::move(cause))](state& later) {
-    if (auto* receiver = later.find(at)) receiver->part(of, *why, true);
+void loopback_hub::end::drop(incarnation_id peer) {
+  const auto* dropped = open_path(peer);
+  if (dropped == nullptr) return;
+  const auto number = dropped->number;
+  part(peer, {errc::path_lost, "the path to " + short_name(peer) + " was dropped"}, false);
+  post_loss(*hub_, peer, self_, number, {errc::path_lost, "the path to " + short_name(self_) + " failed"});
+}
+
+void loopback_hub::end::post_loss(state& hub, incarnation_id at, incarnation_id of, std::uint64_t number,
+                                  error cause) {
+  hub.post([at, of, number, why = std::make_unique<error>(std::move(cause))](state& later) {
+    auto* receiver = later.find(at);
+    const auto* lost = receiver == nullptr ? nullptr : receiver->open_path(of);
+    if (lost == nullptr || (lost->number != number && lost->theirs != number && lost->theirs != 0)) return;
+    receiver->part(of, *why, true);
+    if (why->code == errc::actor_stopped) receiver->paths_[of].open = false; // LT-2
   });
 }
 
@@ -195,10 +249,9 @@ void loopback_hub::end::post_loss(state& hub, incarnation_id at, incarnation_id 
 void loopback_hub::end::part(incarnation_id peer, const error& cause, bool announce_loss) {
   auto* parting = open_path(peer);
   if (parting == nullptr) return;
-  parting->open = false;
-  parting->in_flight_bytes = 0;
   const auto outgoing = std::exchange(parting->outgoing, {});
   const auto incoming = std::exchange(parting->incoming, {});
+  paths_.erase(peer);
   for (const auto& [transfer, what] : outgoing) {
     what->over = true;
     std::exchange(what->done, {})(cause);
@@ -226,6 +279,7 @@ void loopback_hub::end::send_bulk(incarnation_id peer, std::uint64_t transfer,
     auto what = std::make_shared<transfer_state>();
     what->from = self_;
     what->to = peer;
+    what->path = open->number;
     what->transfer = transfer;
     what->source = bytes;
     what->done = std::move(done);
@@ -237,14 +291,14 @@ void loopback_hub::end::send_bulk(incarnation_id peer, std::uint64_t transfer,
 void loopback_hub::end::announce(state& hub, const transfer_ptr& what) {
   auto* receiver = hub.find(what->to);
   if (what->over || receiver == nullptr || receiver->listener_ == nullptr) return;
-  if (receiver->open_path(what->from) == nullptr) return; // a loss is on its way to the sender
+  if (receiver->heard_path(what->from, what->path) == nullptr) return; // a loss is on its way to the sender
   what->target = receiver->listener_->on_bulk_announced(what->from, {what->transfer, what->source.size()});
   if (what->target.empty()) {
     finish(hub, what, error{errc::refused, "transfer " + std::to_string(what->transfer) + " was refused"});
     return;
   }
   invariant(what->target.size() == what->source.size(), "the listener lends exactly what was announced");
-  auto* in = receiver->open_path(what->from);
+  auto* in = receiver->heard_path(what->from, what->path);
   if (in == nullptr) { // the listener closed the path just now: its span comes back at once
     receiver->listener_->on_bulk_received(what->from, what->transfer, no_path(what->from));
     return;
@@ -263,7 +317,7 @@ void loopback_hub::end::copy_piece(state& hub, const transfer_ptr& what) {
     return;
   }
   if (auto* receiver = hub.find(what->to)) {
-    if (auto* in = receiver->open_path(what->from)) in->incoming.erase(what->transfer);
+    if (auto* in = receiver->heard_path(what->from, what->path)) in->incoming.erase(what->transfer);
     if (receiver->listener_ != nullptr) receiver->listener_->on_bulk_received(what->from, what->transfer, {});
   }
   finish(hub, what, std::nullopt);
@@ -275,7 +329,8 @@ void loopback_hub::end::finish(state& hub, const transfer_ptr& what, std::option
     if (what->over) return;
     what->over = true;
     if (auto* sender = later.find(what->from))
-      if (auto* out = sender->open_path(what->to)) out->outgoing.erase(what->transfer);
+      if (auto* out = sender->open_path(what->to); out != nullptr && out->number == what->path)
+        out->outgoing.erase(what->transfer);
     auto done = std::exchange(what->done, {});
     if (*why)
       done(**why);

@@ -48,7 +48,8 @@ ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* 
     return UCS_ERR_REJECTED;
   }
   auto* path = find(piece->from);
-  if (path == nullptr || path->state > path_state::open || path->close_wanted) {
+  if (path == nullptr || path->theirs != piece->path || path->state > path_state::open ||
+      path->close_wanted) {
     ++counters_.dropped_stale;
     return UCS_ERR_REJECTED;
   }

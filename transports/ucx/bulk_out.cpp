@@ -70,7 +70,7 @@ void ucx_engine::send_pieces(outgoing_bulk& bulk) {
     while (piece.bulk == nullptr && bulk.offset < bulk.source.size() && !bulk.failure) {
       piece.bulk = &bulk;
       piece.bytes = std::min(settings_.bulk_piece_bytes, bulk.source.size() - bulk.offset);
-      piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, 0),
+      piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, 0),
                       .transfer = bulk.transfer,
                       .offset = bulk.offset};
       ucp_request_param_t params{};

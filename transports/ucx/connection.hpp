@@ -58,12 +58,12 @@ enum class path_state : unsigned char {
 
 struct ucx_connection {
   ucx_engine* engine{nullptr};
-  std::uint64_t id{0}; // what deferred work and timers name: a stale one finds nothing
+  std::uint64_t id{0};     // what deferred work, timers and the peer name: a stale one finds nothing
+  std::uint64_t theirs{0}; // the peer's number of this path; 0: its hello has not come
   incarnation_id peer;
   peer_address address;
   path_state state{path_state::connecting};
-  bool heard_hello{false}; // theirs has come: their frames are taken
-  bool heard_ack{false};   // ours has arrived
+  bool heard_ack{false}; // ours has arrived
   ucp_ep_h endpoint{nullptr};
   bool endpoint_closing{false}; // UX-4
   bool endpoint_closed{false};
@@ -79,8 +79,9 @@ struct ucx_connection {
   std::map<std::uint64_t, std::unique_ptr<outgoing_bulk>> outgoing;
   std::map<std::uint64_t, std::unique_ptr<incoming_bulk>> incoming;
 
-  bool close_wanted{false};  // the caller closed it: nothing more is handed up (TR-2)
-  std::optional<error> loss; // why it ended, until it is handed up
+  bool close_wanted{false};   // the caller closed it: nothing more is handed up (TR-2)
+  bool ended_for_good{false}; // by a goodbye, ours or theirs
+  std::optional<error> loss;  // why it ended, until it is handed up
 };
 
 } // namespace troupe

@@ -41,6 +41,13 @@ bool only_tcp(const std::string& lanes) {
   return true;
 }
 
+// The host answered, and nobody listens at that address any more: UCX 1.13 calls this a time-out, too.
+bool refusal(const ucx_connection& path, ucs_status_t status) {
+  return path.state == path_state::connecting && path.theirs == 0 && !path.heard_ack &&
+         (status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_CONNECTION_RESET ||
+          status == UCS_ERR_REJECTED || status == UCS_ERR_UNREACHABLE);
+}
+
 } // namespace
 
 ucx_engine::ucx_engine(boost::asio::io_context& loop, clock_seam& clock, incarnation_id self,
@@ -52,7 +59,7 @@ ucx_engine::ucx_engine(boost::asio::io_context& loop, clock_seam& clock, incarna
     , worker_{std::move(worker)}
     , wakeup_{loop, worker_->release_wakeup_fd()}
     , pool_{settings_.send_pool_bytes_max}
-    , aligned_{limits::envelope_bytes_max}
+    , aligned_{limits::payload_bytes_max}
     , dead_{limits::ucx_dead_incarnations_max} {
   settings_.bulk_pieces_in_flight =
       std::clamp(settings_.bulk_pieces_in_flight, 1U, limits::ucx_bulk_pieces_in_flight_max);
@@ -244,7 +251,7 @@ void ucx_engine::begin(ucx_connection& path) {
 }
 
 void ucx_engine::open_when_heard(ucx_connection& path) {
-  if (!path.heard_hello || !path.heard_ack || path.state != path_state::connecting) return;
+  if (path.theirs == 0 || !path.heard_ack || path.state != path_state::connecting) return;
   cancel_timer(path);
   if (settings_.transports == "tcp" && !only_tcp(lanes_of(path.endpoint))) {
     lose(path, error{errc::internal, "UCX chose a lane that is not tcp:\n" + lanes_of(path.endpoint)});
@@ -259,9 +266,31 @@ void ucx_engine::close(incarnation_id peer) {
   auto* path = find(peer);
   if (path == nullptr || path->close_wanted) return;
   path->close_wanted = true;
+  path->ended_for_good = true;
   later([this, id = path->id] {
     if (auto* closing = find(id)) say_goodbye(*closing);
   });
+}
+
+void ucx_engine::drop(incarnation_id peer) {
+  auto* path = find(peer);
+  if (path == nullptr || path->close_wanted) return;
+  path->close_wanted = true;
+  unlist(*path);
+  later([this, id = path->id] {
+    auto* dropped = find(id);
+    if (dropped != nullptr && dropped->state <= path_state::open) drain(*dropped);
+  });
+}
+
+void ucx_engine::unlist(ucx_connection& path) {
+  const auto listed = by_peer_.find(path.peer);
+  if (listed != by_peer_.end() && listed->second == &path) by_peer_.erase(listed);
+}
+
+void ucx_engine::bury(incarnation_id peer) {
+  dead_.add(peer);
+  heard_.erase(peer);
 }
 
 void ucx_engine::say_goodbye(ucx_connection& path) {
@@ -286,16 +315,17 @@ void ucx_engine::lose_later(ucx_connection& path, std::string_view during, ucs_s
   later([this, id = path.id, during, status] {
     auto* lost = find(id);
     if (lost == nullptr) return;
-    lose(*lost, error{errc::path_lost, "the path to " + short_name(lost->peer) + " failed while " +
-                                           std::string{during} + ": " + ucs_status_string(status)});
+    lose(*lost, error{refusal(*lost, status) ? errc::refused : errc::path_lost,
+                      "the path to " + short_name(lost->peer) + " failed while " + std::string{during} +
+                          ": " + ucs_status_string(status)});
   });
 }
 
 void ucx_engine::drain(ucx_connection& path) {
   path.state = path_state::draining;
   cancel_timer(path);
-  by_peer_.erase(path.peer);
-  dead_.add(path.peer); // UX-2
+  unlist(path);
+  if (path.ended_for_good) bury(path.peer); // UX-2
   draining_.push_back(&path);
   close_endpoint(path);
   drop_queue(path);

@@ -20,9 +20,9 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "runtime/base/buffer_pool.hpp"
+#include "runtime/base/dead_incarnations.hpp"
 #include "runtime/base/task.hpp"
 #include "transports/ucx/connection.hpp"
-#include "transports/ucx/dead_incarnations.hpp"
 #include "transports/ucx/send_pool.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 #include "transports/ucx/ucx_worker.hpp"
@@ -48,6 +48,7 @@ public:
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done);
   void close(incarnation_id peer);
+  void drop(incarnation_id peer);
 
 private:
   // engine.cpp: turns of the loop
@@ -70,6 +71,8 @@ private:
   void lose_later(ucx_connection& path, std::string_view during, ucs_status_t status);
   void say_goodbye(ucx_connection& path);
   void drain(ucx_connection& path);
+  void unlist(ucx_connection& path);
+  void bury(incarnation_id peer);
   void close_endpoint(ucx_connection& path);
   void announce_loss(ucx_connection& path);
   [[nodiscard]] bool gone(ucx_connection& path);
@@ -92,7 +95,9 @@ private:
   void receive(std::span<const std::byte> bytes);
   void receive_on_path(ucx_connection& path, const frame_view& frame);
   void receive_hello(const frame_view& frame);
-  void answer_hello(incarnation_id from, peer_address address);
+  void answer_hello(incarnation_id from, std::uint64_t number, std::uint64_t answers, peer_address address);
+  void note_heard(incarnation_id from, std::uint64_t number);
+  [[nodiscard]] std::uint64_t newest_heard(incarnation_id from) const;
   void receive_message(ucx_connection& path, std::span<const std::byte> payload);
   void receive_goodbye(ucx_connection& path);
   void count_fault(frame_fault fault);
@@ -133,7 +138,8 @@ private:
   std::unordered_map<std::uint64_t, std::unique_ptr<ucx_connection>> connections_;
   std::unordered_map<incarnation_id, ucx_connection*> by_peer_; // connecting, open or lingering
   std::vector<ucx_connection*> draining_;
-  dead_incarnations dead_;
+  dead_incarnations dead_;                                  // closed, or gone with a goodbye
+  std::unordered_map<incarnation_id, std::uint64_t> heard_; // newest path of each of the others
   std::uint64_t last_id_{0};
 
   std::deque<task> deferred_;

@@ -29,7 +29,7 @@ send_slot* ucx_engine::make_frame(ucx_connection& path, frame_kind kind, std::sp
   if (slot == nullptr) return nullptr;
   const bool handshake = kind == frame_kind::hello || kind == frame_kind::hello_ack;
   const auto sequence = handshake ? 0 : path.next_send++;
-  const auto header = make_frame_header(kind, job_, self_, sequence);
+  const auto header = make_frame_header(kind, job_, self_, path.id, sequence);
   auto* at = slot->memory.data();
   std::memcpy(at, &header, sizeof(header));
   at += sizeof(header);
@@ -41,9 +41,9 @@ send_slot* ucx_engine::make_frame(ucx_connection& path, frame_kind kind, std::sp
 }
 
 expected<void> ucx_engine::send(incarnation_id peer, std::span<const std::byte> payload) {
-  if (payload.size() > limits::envelope_bytes_max)
+  if (payload.size() > limits::payload_bytes_max)
     return error{errc::too_large, "a message of " + std::to_string(payload.size()) + " bytes; at most " +
-                                      std::to_string(limits::envelope_bytes_max) + " fit"};
+                                      std::to_string(limits::payload_bytes_max) + " fit"};
   auto* path = find(peer);
   if (path == nullptr || path->close_wanted || path->state > path_state::open)
     return error{errc::path_lost, "no path to " + to_string(peer).substr(0, 8)};
@@ -116,7 +116,7 @@ void ucx_engine::drop_queue(ucx_connection& path) {
 }
 
 void ucx_engine::send_hello(ucx_connection& path) {
-  const hello_body body{.to_high = path.peer.high(), .to_low = path.peer.low()};
+  const hello_body body{.to_high = path.peer.high(), .to_low = path.peer.low(), .answers = path.theirs};
   post(make_frame(path, frame_kind::hello, bytes_of(body), worker_->address(), true));
 }
 
@@ -176,13 +176,19 @@ void ucx_engine::receive(std::span<const std::byte> bytes) {
     return;
   }
   if (frame->kind == frame_kind::hello_ack) {
+    const auto body = read_body<ack_body>(frame->body);
+    const bool other_path = path->theirs != 0 && path->theirs != frame->path;
+    if (!body || body->path != path->id || other_path) { // of an earlier path
+      ++counters_.dropped_stale;
+      return;
+    }
     path->heard_ack = true;
     later([this, id = path->id] {
       if (auto* heard = find(id)) open_when_heard(*heard);
     });
     return;
   }
-  if (!path->heard_hello)
+  if (path->theirs == 0 || path->theirs != frame->path)
     ++counters_.dropped_stale;
   else
     receive_on_path(*path, *frame);
@@ -214,7 +220,7 @@ void ucx_engine::receive_on_path(ucx_connection& path, const frame_view& frame) 
 }
 
 void ucx_engine::receive_message(ucx_connection& path, std::span<const std::byte> payload) {
-  if (payload.size() > limits::envelope_bytes_max) {
+  if (payload.size() > limits::payload_bytes_max) {
     ++counters_.dropped_malformed;
     return;
   }
@@ -236,6 +242,7 @@ void ucx_engine::receive_goodbye(ucx_connection& path) {
       return;
     }
     ++counters_.goodbyes_received;
+    left->ended_for_good = true;
     if (!left->close_wanted)
       left->loss = error{errc::actor_stopped, to_string(left->peer).substr(0, 8) + " said goodbye"};
     if (receiving(*left)) { // what it was sending never comes
@@ -264,31 +271,55 @@ void ucx_engine::receive_hello(const frame_view& frame) {
   }
   const auto address = frame.body.subspan(sizeof(hello_body));
   ++hellos_waiting_;
-  later([this, from = frame.from, copy = peer_address{address.begin(), address.end()}]() mutable {
+  later([this, from = frame.from, number = frame.path, answers = body->answers,
+         copy = peer_address{address.begin(), address.end()}]() mutable {
     --hellos_waiting_;
-    answer_hello(from, std::move(copy));
+    answer_hello(from, number, answers, std::move(copy));
   });
 }
 
-void ucx_engine::answer_hello(incarnation_id from, peer_address address) {
+// The peer's paths have ascending numbers: one that is not newer than what was heard is late, and so is an
+// answer to a path that we have no more (UX-3). A newer one that answers nothing says that the path we have
+// has failed at the other end.
+void ucx_engine::answer_hello(incarnation_id from, std::uint64_t number, std::uint64_t answers,
+                              peer_address address) {
   if (stopped_) return;
   auto* path = find(from);
+  const bool late = answers != 0 && (path == nullptr || path->id != answers);
+  if (late || dead_.contains(from) || number <= newest_heard(from)) {
+    ++counters_.dropped_stale;
+    return;
+  }
+  note_heard(from, number);
+  if (path != nullptr && answers == 0 && path->theirs != 0 && path->state <= path_state::open) {
+    lose(*path, error{errc::path_lost, to_string(from).substr(0, 8) + " opened a new path"});
+    path = find(from); // the listener may have connected
+  }
   if (path == nullptr) {
-    if (dead_.contains(from) || connections_.size() >= limits::ucx_peers_max) {
+    if (connections_.size() >= limits::ucx_peers_max) {
       ++counters_.dropped_stale;
       return;
     }
     path = &add_connection(from, std::move(address));
   }
-  if (path->state != path_state::connecting || path->heard_hello) {
-    ++counters_.dropped_stale; // it had said hello before
-    return;
-  }
+  if (path->state != path_state::connecting) return; // it is being closed
+  path->theirs = number;
   begin(*path);
   if (path->state != path_state::connecting) return; // no endpoint
-  path->heard_hello = true;
-  post(make_frame(*path, frame_kind::hello_ack, {}, {}, true));
+  const ack_body body{.path = number};
+  post(make_frame(*path, frame_kind::hello_ack, bytes_of(body), {}, true));
   open_when_heard(*path);
+}
+
+void ucx_engine::note_heard(incarnation_id from, std::uint64_t number) {
+  if (heard_.size() >= limits::ucx_dead_incarnations_max)
+    std::erase_if(heard_, [this](const auto& each) { return !by_peer_.contains(each.first); });
+  heard_.insert_or_assign(from, number);
+}
+
+std::uint64_t ucx_engine::newest_heard(incarnation_id from) const {
+  const auto found = heard_.find(from);
+  return found == heard_.end() ? 0 : found->second;
 }
 
 } // namespace troupe

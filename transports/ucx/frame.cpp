@@ -8,13 +8,15 @@ frame_fault check(const frame_header& header, job_id job) {
   if (header.version != ucx_protocol_version) return frame_fault::wrong_version;
   if (header.kind < frame_kind::hello || header.kind > frame_kind::bulk_piece) return frame_fault::malformed;
   if (!job.valid() || job != job_id{header.job_high, header.job_low}) return frame_fault::wrong_job;
-  if (!incarnation_id{header.from_high, header.from_low}.valid()) return frame_fault::malformed;
+  if (!incarnation_id{header.from_high, header.from_low}.valid() || header.path == 0)
+    return frame_fault::malformed;
   return frame_fault::none;
 }
 
 } // namespace
 
-frame_header make_frame_header(frame_kind kind, job_id job, incarnation_id from, std::uint64_t sequence) {
+frame_header make_frame_header(frame_kind kind, job_id job, incarnation_id from, std::uint64_t path,
+                               std::uint64_t sequence) {
   return {.magic = ucx_frame_magic,
           .version = ucx_protocol_version,
           .kind = kind,
@@ -22,6 +24,7 @@ frame_header make_frame_header(frame_kind kind, job_id job, incarnation_id from,
           .job_low = job.low(),
           .from_high = from.high(),
           .from_low = from.low(),
+          .path = path,
           .sequence = sequence};
 }
 
@@ -34,6 +37,7 @@ std::optional<frame_view> read_frame(std::span<const std::byte> bytes, job_id jo
   if (fault != frame_fault::none) return std::nullopt;
   return frame_view{.kind = header->kind,
                     .from = incarnation_id{header->from_high, header->from_low},
+                    .path = header->path,
                     .sequence = header->sequence,
                     .body = bytes.subspan(sizeof(frame_header))};
 }
@@ -48,6 +52,7 @@ std::optional<piece_view> read_piece_header(std::span<const std::byte> bytes, jo
     fault = frame_fault::malformed;
   if (fault != frame_fault::none) return std::nullopt;
   return piece_view{.from = incarnation_id{piece->frame.from_high, piece->frame.from_low},
+                    .path = piece->frame.path,
                     .transfer = piece->transfer,
                     .offset = piece->offset};
 }

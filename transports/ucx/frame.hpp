@@ -18,11 +18,11 @@ namespace troupe {
 static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
 
 inline constexpr std::uint32_t ucx_frame_magic = 0x31505254; // "TRP1"
-inline constexpr std::uint16_t ucx_protocol_version = 1;
+inline constexpr std::uint16_t ucx_protocol_version = 2;
 
 enum class frame_kind : std::uint16_t {
   hello = 1,     // hello_body, then the sender's worker address; the first frame each way
-  hello_ack,     // nothing: the sender has received our hello
+  hello_ack,     // ack_body: the sender has received our hello
   goodbye,       // nothing: the sender closes the path
   message,       // the caller's payload
   bulk_announce, // bulk_body
@@ -38,12 +38,18 @@ struct frame_header {
   frame_kind kind;
   std::uint64_t job_high, job_low;
   std::uint64_t from_high, from_low;
+  std::uint64_t path;     // the sender's number of this path; a later path to the same peer has a higher one
   std::uint64_t sequence; // 0 for hello and hello_ack; then 1, 2, ... per path and direction
 };
-static_assert(sizeof(frame_header) == 48);
+static_assert(sizeof(frame_header) == 56);
 
 struct hello_body {
   std::uint64_t to_high, to_low; // whom the sender believes to reach
+  std::uint64_t answers;         // the receiver's path that made the sender open this one; 0: its own wish
+};
+
+struct ack_body {
+  std::uint64_t path; // of the hello that has come
 };
 
 struct bulk_body {
@@ -60,11 +66,12 @@ struct piece_header {
 enum class frame_fault : unsigned char { none, malformed, wrong_version, wrong_job };
 
 [[nodiscard]] frame_header make_frame_header(frame_kind kind, job_id job, incarnation_id from,
-                                             std::uint64_t sequence);
+                                             std::uint64_t path, std::uint64_t sequence);
 
 struct frame_view {
   frame_kind kind{};
   incarnation_id from;
+  std::uint64_t path{0};
   std::uint64_t sequence{0};
   std::span<const std::byte> body;
 };
@@ -75,6 +82,7 @@ struct frame_view {
 
 struct piece_view {
   incarnation_id from;
+  std::uint64_t path{0};
   std::uint64_t transfer{0};
   std::uint64_t offset{0};
 };

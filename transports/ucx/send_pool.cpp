@@ -8,7 +8,7 @@ namespace troupe {
 
 // An ordinary envelope, a small batch of them, and the largest one that may be sent.
 const std::array<std::size_t, send_pool::size_classes> send_pool::class_bytes{
-    1024, 16 * 1024, sizeof(frame_header) + limits::envelope_bytes_max};
+    1024, 16 * 1024, sizeof(frame_header) + limits::payload_bytes_max};
 
 send_pool::send_pool(std::size_t bytes_max)
     : bytes_max_{bytes_max} {}

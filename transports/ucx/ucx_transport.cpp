@@ -46,6 +46,9 @@ void ucx_transport::send_bulk(incarnation_id peer, std::uint64_t transfer, std::
 void ucx_transport::close(incarnation_id peer) {
   engine_->close(peer);
 }
+void ucx_transport::drop(incarnation_id peer) {
+  engine_->drop(peer);
+}
 const ucx_counters& ucx_transport::counters() const {
   return engine_->counters();
 }

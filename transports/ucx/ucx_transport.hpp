@@ -7,7 +7,8 @@
 // Fails:    a failed path is `on_path_lost` once; every bulk completion is still called. Never a verdict.
 // Invariants (beside TR-1 .. TR-4 of the seam):
 //   UX-1    a path is open only after a hello has gone both ways; messages queue (bounded) until then.
-//   UX-2    an incarnation whose path was lost or closed is never reachable again.
+//   UX-2    an incarnation that said goodbye, or was closed, is never reachable again; of one whose path was
+//           lost only a newer path is heard.
 //   UX-3    a frame of another job, version, unknown or dead sender is dropped and counted.
 //   UX-4    an endpoint is closed exactly once, and progressed until its requests have drained.
 //   UX-5    nothing is closed or created inside a UCX callback: it is recorded, and done afterwards.
@@ -78,6 +79,7 @@ public:
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override;
   void close(incarnation_id peer) override;
+  void drop(incarnation_id peer) override;
 
   [[nodiscard]] const ucx_counters& counters() const;
   // What UCX chose for an open path, as it prints it; empty for an unknown peer.

@@ -41,6 +41,7 @@ public:
       done({});
     }
     void close(incarnation_id) override {}
+    void drop(incarnation_id) override {}
     void deliver(incarnation_id from, std::vector<std::uint64_t> words) {
       loop_.post([this, from, words = std::move(words), link = std::weak_ptr{life_}] {
         if (link.lock() && listener_ != nullptr && !net_.cut_off(from, self_))

@@ -83,7 +83,7 @@ TEST_CASE("sim network: messages arrive once, in order, aligned, whatever the se
 TEST_CASE("sim network: refuses what cannot be: too large, no path, too much under way") {
   pair ends;
   ends.connect();
-  const std::vector<std::byte> large(limits::envelope_bytes_max + 1);
+  const std::vector<std::byte> large(limits::payload_bytes_max + 1);
   CHECK(ends.a.end->send(ends.b.end->self(), large).failure().code == errc::too_large);
   CHECK(ends.a.end->send({1, 2}, numbered(1)).failure().code == errc::path_lost);
   CHECK_FALSE(ends.a.end->connect(ends.a.end->self(), ends.a.end->local_address()));

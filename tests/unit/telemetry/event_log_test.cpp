@@ -53,8 +53,8 @@ TEST_CASE("event log: every name of the contract is there, and first_step_applie
       "job_started worker_started worker_ready generation_started first_step_applied generation_ended "
       "failure_detected collective_aborted state_sent checkpoint_taken checkpoint_written "
       "checkpoint_rejected "
-      "checkpoint_failed resumed resize_requested straggler hang health nan restart_budget_spent "
-      "job_finished ";
+      "checkpoint_failed resumed resize_requested path_interrupted straggler hang health nan "
+      "restart_budget_spent job_finished ";
   std::string ours;
   for (int i = 0; i <= static_cast<int>(event_kind::job_finished); ++i)
     ours += std::string{to_string(static_cast<event_kind>(i))} + " ";

@@ -6,7 +6,7 @@
 #include "runtime/base/limits.hpp"
 #include "tests/support/allocation_count.hpp"
 #include "tests/support/transport_pairs.hpp"
-#include "transports/ucx/dead_incarnations.hpp"
+#include "runtime/base/dead_incarnations.hpp"
 #include "transports/ucx/frame.hpp"
 #include "transports/ucx/send_pool.hpp"
 
@@ -195,7 +195,7 @@ TEST_CASE("ucx: the memory of dead incarnations is bounded, the oldest goes firs
 TEST_CASE("frames: whatever is not one of ours is told from a stale one (UX-3)") {
   const job_id job{1, 2};
   const incarnation_id from{3, 4};
-  auto header = make_frame_header(frame_kind::message, job, from, 5);
+  auto header = make_frame_header(frame_kind::message, job, from, 3, 5);
   const auto read = [&](frame_fault& fault) {
     return read_frame(std::as_bytes(std::span{&header, 1}), job, fault);
   };
@@ -207,18 +207,18 @@ TEST_CASE("frames: whatever is not one of ours is told from a stale one (UX-3)")
     CHECK_FALSE(read_frame(std::as_bytes(std::span{&header, 1}).first(bytes), job, fault));
     CHECK(fault == frame_fault::malformed);
   }
-  header.version = 2;
+  header.version = ucx_protocol_version + 1;
   CHECK_FALSE(read(fault));
   CHECK(fault == frame_fault::wrong_version);
-  header = make_frame_header(frame_kind::message, {1, 3}, from, 5);
+  header = make_frame_header(frame_kind::message, {1, 3}, from, 3, 5);
   CHECK_FALSE(read(fault));
   CHECK(fault == frame_fault::wrong_job);
-  header = make_frame_header(frame_kind::bulk_piece, job, from, 5); // only in front of a piece
+  header = make_frame_header(frame_kind::bulk_piece, job, from, 3, 5); // only in front of a piece
   CHECK_FALSE(read(fault));
   CHECK(fault == frame_fault::malformed);
-  header = make_frame_header(static_cast<frame_kind>(99), job, from, 5);
+  header = make_frame_header(static_cast<frame_kind>(99), job, from, 3, 5);
   CHECK_FALSE(read(fault));
-  header = make_frame_header(frame_kind::message, job, {}, 5);
+  header = make_frame_header(frame_kind::message, job, {}, 3, 5);
   CHECK_FALSE(read(fault));
   CHECK_FALSE(read_frame(std::as_bytes(std::span{&header, 1}), job_id{}, fault)); // no job yet
 }

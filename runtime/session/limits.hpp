@@ -1,0 +1,19 @@
+// Limits of the session room, with their units.
+#pragma once
+
+#include <cstddef>
+
+#include "runtime/base/limits.hpp"
+
+namespace troupe::limits {
+
+inline constexpr std::size_t sessions_max = workers_max + 64;
+inline constexpr std::size_t sessions_ended_max = 8192;         // remembered, the oldest is forgotten first
+inline constexpr std::size_t session_block_bytes = 16 * 1024;   // messages that leave together
+inline constexpr std::size_t session_owed_bytes_max = 8U << 20; // beyond the window, of what is owed
+inline constexpr std::size_t session_spare_blocks_max = 4096;   // kept for reuse
+inline constexpr std::size_t session_transfers_max = 64;        // bulk, per peer and direction
+inline constexpr std::size_t session_done_transfers_max = 64;   // whose end the sender may not know yet
+inline constexpr std::size_t session_address_bytes_max = 16 * 1024;
+
+} // namespace troupe::limits
