@@ -5,6 +5,7 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 set(TROUPE_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize takes them (empty: none)")
+set(TROUPE_FUZZ OFF CACHE BOOL "Programs of tests/fuzz for libFuzzer; the compiler is clang (preset fuzz)")
 set(TROUPE_MARCH "x86-64-v3" CACHE STRING
     "Instruction set of every translation unit. One fixed set gives the same bits on every machine.")
 
@@ -17,6 +18,9 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
                     -Wno-missing-field-initializers -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+if(TROUPE_FUZZ)
+  add_compile_options(-Wno-error) # another compiler's warnings: g++'s are the law
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND TROUPE_MARCH)
   add_compile_options(-march=${TROUPE_MARCH})
 endif()

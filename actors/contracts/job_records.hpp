@@ -25,6 +25,12 @@ struct worker_ready {
   std::int64_t pid{0};
   std::string device;
 };
+// Between the director and a worker: what the transport chose.
+struct path_opened {
+  std::uint32_t slot{0};
+  std::int64_t pid{0};
+  std::string lanes; // "tcp/lo"
+};
 struct resume_found {
   std::optional<step_id> step; // none: from nothing
   std::string checkpoint;
@@ -119,8 +125,8 @@ struct job_finished {
 namespace troupe {
 
 using job_record_variant =
-    std::variant<job_record::worker_started, job_record::worker_ready, job_record::resume_found,
-                 job_record::checkpoint_rejected, job_record::generation_started,
+    std::variant<job_record::worker_started, job_record::worker_ready, job_record::path_opened,
+                 job_record::resume_found, job_record::checkpoint_rejected, job_record::generation_started,
                  job_record::first_step_applied, job_record::generation_ended, job_record::collective_aborted,
                  job_record::state_sent, job_record::failure_detected, job_record::failure_recovered,
                  job_record::step_refused, job_record::path_interrupted, job_record::straggler,

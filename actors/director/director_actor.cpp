@@ -72,6 +72,9 @@ public:
     if (search_->directory.empty()) return (*held)();
     journal(generation, fired, [to = self_, held] { tell(to, run_later{held}); });
   }
+  [[nodiscard]] std::string lanes(incarnation_id to) const override {
+    return parts_.lanes ? parts_.lanes(to) : std::string{};
+  }
   void record(job_record_variant what) override {
     caf::anon_send(*parts_.reporter,
                    record_message{std::make_shared<const job_record_variant>(std::move(what))});

@@ -30,6 +30,7 @@ struct director_parts {
   std::size_t contribution_elements{0};
   rendezvous_server& door;                               // started before the director is
   process_spec worker;                                   // each worker's spec, without slot and endpoint
+  std::function<std::string(incarnation_id)> lanes;      // of an open path; empty: nobody knows
   std::shared_ptr<caf::actor> reporter;                  // of the reporter's current life
   std::function<void(const std::optional<error>&)> over; // after the last record was told
 };

@@ -213,6 +213,8 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   slot.device = m.device;
   detector_.watch(*slot.who, rank_id{index}, ports_.now());
   ports_.record(record::worker_ready{index, slot.pid, m.device});
+  if (auto lanes = ports_.lanes(*slot.who); !lanes.empty())
+    ports_.record(record::path_opened{index, slot.pid, std::move(lanes)});
   apply(members_.on_ready(index, *slot.who, ports_.now()));
 }
 

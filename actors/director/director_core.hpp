@@ -42,6 +42,8 @@ public:
   virtual void send(incarnation_id to, const wire::control& message) = 0;
   virtual expected<void> connect(incarnation_id to, const peer_address& address) = 0;
   virtual void close(incarnation_id to, const error& cause) = 0; // forget the peer
+  // What carries the open path to a peer ("tcp/lo"); empty: not known.
+  [[nodiscard]] virtual std::string lanes(incarnation_id) const { return {}; }
   virtual expected<child_process> start_process(std::uint32_t slot, process_exit_handler on_exit) = 0;
   virtual void signal(std::int64_t pid, int signal_number) = 0;
   virtual void find_resume_point() = 0; // answered by `on_resume_point`

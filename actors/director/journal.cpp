@@ -13,6 +13,13 @@ std::string path_in(const std::string& directory) {
   return directory + "/journal.json";
 }
 
+// The library would convert a number of any kind, a fraction or 1e300 too.
+std::uint64_t whole(const nlohmann::json& value) {
+  if (!value.is_number_unsigned())
+    throw nlohmann::json::other_error::create(501, "a number that is not whole, or negative", &value);
+  return value.get<std::uint64_t>();
+}
+
 } // namespace
 
 expected<void> write_journal(storage& files, const std::string& directory, const journal_entry& entry) {
@@ -38,9 +45,10 @@ expected<journal_entry> read_journal(storage& files, const std::string& director
   const auto* begin = reinterpret_cast<const char*>(bytes->data());
   try {
     const auto text = nlohmann::json::parse(begin, begin + bytes->size());
-    if (text.at("schema") != 1) return error{errc::wrong_version, path_in(directory) + ": a newer schema"};
-    return journal_entry{job_id{text.at("job").at(0), text.at("job").at(1)},
-                         generation_id{text.at("generation")}, text.at("faults"), text.at("fired")};
+    if (whole(text.at("schema")) != 1)
+      return error{errc::wrong_version, path_in(directory) + ": a newer schema"};
+    return journal_entry{job_id{whole(text.at("job").at(0)), whole(text.at("job").at(1))},
+                         generation_id{whole(text.at("generation"))}, text.at("faults"), text.at("fired")};
   } catch (const nlohmann::json::exception& problem) {
     probe<"journal.unreadable">::hit();
     return error{errc::corrupt, path_in(directory) + ": " + problem.what()};

@@ -63,8 +63,8 @@ struct director_process::state {
       : settings{std::move(with)}
       , limits{timeouts::derive(settings.detect_after)}
       , sessions{from.env, {.bridge_for = limits.lease, .connect_for = limits.handshake_deadline}}
-      , outside{sessions.env(), from.door,   from.stage, from.events,         from.people,
-                from.style,     from.worker, from.job,   from.external_slots, from.over}
+      , outside{sessions.env(), from.door, from.stage,          from.events, from.people, from.style,
+                from.worker,    from.job,  from.external_slots, from.lanes,  from.over}
       , graph{what} {}
   ~state() {
     if (timer != 0) outside.env.clock.cancel(timer);
@@ -189,6 +189,7 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                .contribution_elements = shape.contribution,
                                .door = outside.door,
                                .worker = outside.worker,
+                               .lanes = outside.lanes,
                                .reporter = reporter,
                                .over = [this, here = alive](const std::optional<error>& cause) {
                                  if (*here) finish(cause ? exit_code_of(cause->code) : 0, cause);

@@ -17,7 +17,11 @@ expected<job_handout> decode_handout(const std::string& text) {
     const auto parsed = nlohmann::json::parse(text);
     auto settings = decode_job_settings(parsed.at("settings").get<std::string>());
     if (!settings) return settings.failure();
-    return job_handout{std::move(*settings), parsed.at("train"), parsed.at("test"), parsed.at("started_ns")};
+    const auto& started = parsed.at("started_ns");
+    if (!started.is_number_integer()) // the library would convert a fraction, or 1e300
+      return error{errc::corrupt, "the job's settings cannot be read: started_ns is not a whole number"};
+    return job_handout{std::move(*settings), parsed.at("train"), parsed.at("test"),
+                       started.get<std::int64_t>()};
   } catch (const nlohmann::json::exception& problem) {
     return error{errc::corrupt, std::string{"the job's settings cannot be read: "} + problem.what()};
   }

@@ -75,6 +75,12 @@ void job_report::hear(const record::worker_ready& r) {
       {{"device", r.device}});
 }
 
+void job_report::hear(const record::path_opened& r) {
+  events_.record(
+      {.kind = event_kind::path_opened, .generation = generation_, .rank = rank_id{r.slot}, .pid = r.pid},
+      {{"lanes", r.lanes}});
+}
+
 void job_report::hear(const record::resume_found& r) {
   const auto step = r.step.value_or(step_id{0});
   if (!resumed_from_) resumed_from_ = step.value();

@@ -47,6 +47,7 @@ public:
 private:
   void hear(const job_record::worker_started& r);
   void hear(const job_record::worker_ready& r);
+  void hear(const job_record::path_opened& r);
   void hear(const job_record::resume_found& r);
   void hear(const job_record::checkpoint_rejected& r);
   void hear(const job_record::generation_started& r);

@@ -85,12 +85,11 @@ std::string to_json(const bench_report& what, const row& machine) {
                       {one.at_least ? "at_least" : "at_most", one.bound},
                       {"unit", one.unit},
                       {"good", one.good()}});
-  return row{{"bench", what.bench},
-             {"machine", machine},
-             {"rows", what.rows},
-             {"checks", checks},
-             {"notes", what.notes}}
-      .dump(2, ' ', false, row::error_handler_t::replace);
+  row out{{"bench", what.bench}, {"machine", machine}, {"rows", what.rows}, {"checks", checks}};
+  for (const auto& one : what.ratios)
+    out["ratios"].push_back({{"name", one.name}, {"value", one.value}, {"aim", one.aim}});
+  out["notes"] = what.notes;
+  return out.dump(2, ' ', false, row::error_handler_t::replace);
 }
 
 std::string table(const std::vector<row>& rows) {
@@ -131,6 +130,9 @@ std::string to_text(const bench_report& what, const row& machine) {
     text += std::string{one.good() ? "ok    " : "MISS  "} + one.name + ": " + number_text(one.value) +
             one.unit + (one.at_least ? ", at least " : ", at most ") + number_text(one.bound) + one.unit +
             "\n";
+  for (const auto& one : what.ratios)
+    text += "ratio " + one.name + ": " + number_text(one.value) +
+            (one.aim.empty() ? "" : " (aim: " + one.aim + ")") + "\n";
   for (const auto& note : what.notes)
     text += "note  " + note + "\n";
   text += "machine: " + std::to_string(machine.value("cores", 0)) + " cores, load " +

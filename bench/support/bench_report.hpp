@@ -1,7 +1,7 @@
 // Bench report: the result of one benchmark, for scripts and for people.
 //
-// As JSON (CONTRACT: rows of `troupe bench NAME --json`): {"bench", "machine", "rows", "checks", "notes"}.
-// As text: a table of the rows, then the checks, then the notes.
+// As JSON (CONTRACT: rows of `troupe bench NAME --json`): {"bench", "machine", "rows", "checks", "notes"},
+// and "ratios" where there are some. As text: a table of the rows, then checks, ratios and notes.
 #pragma once
 
 #include <string>
@@ -24,10 +24,18 @@ struct check {
   [[nodiscard]] bool good() const { return at_least ? value >= bound : value <= bound; }
 };
 
+// One system beside another: told, not judged.
+struct ratio {
+  std::string name;
+  double value{0};
+  std::string aim{}; // "at most 1.4"; empty: none
+};
+
 struct bench_report {
   std::string bench;
   std::vector<row> rows;
   std::vector<check> checks;
+  std::vector<ratio> ratios;
   std::vector<std::string> notes;
 };
 

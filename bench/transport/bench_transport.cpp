@@ -24,7 +24,7 @@ public:
         ucx_transport::open(loop_.context, loop_.clock, random_id_from<incarnation_id>(loop_.random), {});
     if (!opened) return 1;
     network_ = std::move(opened.value());
-    network_->set_job(peer_job);
+    network_->set_job(peer_job, peer_secret);
     network_->set_listener(this);
     const peer_process peer{TROUPE_UCX_PEER, "echo", *network_};
     who_ = peer.who();

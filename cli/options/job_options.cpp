@@ -71,7 +71,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 24> table{{
+constexpr std::array<job_option, 25> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -81,6 +81,8 @@ constexpr std::array<job_option, 24> table{{
      "0 to --workers", number<&js::external>},
     {"--device", "DEVICE", workers, "auto, cpu or cuda:N (auto)", "auto, cpu, cuda:N",
      text_value<&js::device>},
+    {"--transport", "NAME", workers, "messages between processes: tcp, or shm on one host (tcp)", "tcp, shm",
+     text_value<&js::transport>},
 
     {"--steps", "N", training, "length in optimizer steps", "a whole number from 1", length<&js::steps>},
     {"--epochs", "N", training, "length in passes over the data; not with --steps", "a whole number from 1",

@@ -1,18 +1,20 @@
 #include "cli/run/host_environment.hpp"
 
+#include <utility>
+
 #include "runtime/host/black_box_memory.hpp"
 
 namespace troupe {
 
 host_environment::~host_environment() = default;
 
-expected<std::unique_ptr<host_environment>> host_environment::open(log_level quietest) {
+expected<std::unique_ptr<host_environment>> host_environment::open(log_level quietest, ucx_settings lanes) {
   std::unique_ptr<host_environment> made{new host_environment{quietest}};
   auto box = open_black_box_from_environment();
   if (!box) return box.failure();
   made->box_ = *box;
   const auto self = random_id_from<incarnation_id>(made->random_);
-  auto network = ucx_transport::open(made->loop_.io(), made->clock_, self, {});
+  auto network = ucx_transport::open(made->loop_.io(), made->clock_, self, std::move(lanes));
   if (!network) return network.failure();
   made->network_ = std::move(*network);
   made->env_ = std::make_unique<environment>(

@@ -24,7 +24,8 @@ namespace troupe {
 
 class host_environment {
 public:
-  [[nodiscard]] static expected<std::unique_ptr<host_environment>> open(log_level quietest);
+  [[nodiscard]] static expected<std::unique_ptr<host_environment>> open(log_level quietest,
+                                                                        ucx_settings lanes = {});
   ~host_environment();
 
   [[nodiscard]] environment& env() { return *env_; }

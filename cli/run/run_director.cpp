@@ -18,6 +18,7 @@
 #include "runtime/host/text_writer.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/job_token.hpp"
+#include "transports/ucx/lanes.hpp"
 
 namespace troupe {
 namespace {
@@ -122,11 +123,13 @@ expected<void> open_door(director_run& run, const job_settings& settings) {
   return {};
 }
 
-process_spec worker_spec(const director_run& run) {
+process_spec worker_spec(const director_run& run, const job_settings& settings) {
   // UCX tests its memory hooks with a System V segment; killed in that moment, a worker would leave it. The
   // hooks serve registered memory, which tcp does not use.
   process_spec spec{.program = "/proc/self/exe", .environment = {std::string{role_variable} + "=worker"}};
   spec.environment.push_back("UCX_MEM_EVENTS=n");
+  // A worker opens its transport before it learns the job's settings: its address is part of what it offers.
+  spec.environment.push_back(std::string{transport_variable} + "=" + settings.transport);
   spec.environment.push_back(std::string{token_variable} + "=" + std::to_string(run.secret.get()));
   spec.inherited_fds.push_back(run.secret.get());
   if (run.guard) spec.inherited_fds.push_back(run.guard->fd());
@@ -136,36 +139,39 @@ process_spec worker_spec(const director_run& run) {
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
   if (auto possible = check_output("--events", settings.events); !possible) return possible;
   if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
-  auto host = host_environment::open(log_level::warning);
+  auto host = host_environment::open(log_level::warning, settings_for(settings.transport));
   if (!host) return host.failure();
   run.host = std::move(*host);
   run.people = text_writer::to_standard_error();
+  if (settings.transport == "shm") run.people->write(graph.identity().name + ": " + shm_warning() + "\n");
   if (auto opened = open_door(run, settings); !opened) return opened;
   if (auto locked = lock_directory(run, settings); !locked) return locked;
   if (auto opened = open_events(run, settings); !opened) return opened; // truncates: not another job's
   const auto job = random_id_from<job_id>(run.host->random());
-  run.host->network().set_job(job);
+  run.host->network().set_job(job, run.door->secret_of(job));
   const auto style = settings.quiet                 ? progress_line::style::quiet
                      : standard_error_is_terminal() ? progress_line::style::terminal
                                                     : progress_line::style::plain;
   text_sink& events = run.events ? static_cast<text_sink&>(*run.events) : run.nothing;
   text_sink& people = *run.people;
-  auto made = director_process::make({.env = run.host->env(),
-                                      .door = *run.door,
-                                      .stage = run.host->stage(),
-                                      .events = events,
-                                      .people = people,
-                                      .style = style,
-                                      .worker = worker_spec(run),
-                                      .job = job,
-                                      .external_slots = settings.external,
-                                      .over =
-                                          [&run](int code, const std::optional<error>& cause) {
-                                            run.exit_code = code;
-                                            run.cause = cause;
-                                            run.host->loop().stop();
-                                          }},
-                                     graph, settings);
+  auto made = director_process::make(
+      {.env = run.host->env(),
+       .door = *run.door,
+       .stage = run.host->stage(),
+       .events = events,
+       .people = people,
+       .style = style,
+       .worker = worker_spec(run, settings),
+       .job = job,
+       .external_slots = settings.external,
+       .lanes = [&run](incarnation_id peer) { return short_lanes(run.host->network().lanes(peer)); },
+       .over =
+           [&run](int code, const std::optional<error>& cause) {
+             run.exit_code = code;
+             run.cause = cause;
+             run.host->loop().stop();
+           }},
+      graph, settings);
   if (!made) return made.failure();
   run.job = std::move(*made);
   return run.job->start();

@@ -11,7 +11,8 @@ namespace troupe {
 inline constexpr duration launched_join_deadline = 5 * detect_after_default;
 
 inline constexpr const char* role_variable = "TROUPE_ROLE";
-inline constexpr const char* token_variable = "TROUPE_TOKEN_FD"; // number of an inherited descriptor
+inline constexpr const char* transport_variable = "TROUPE_TRANSPORT"; // absent: tcp
+inline constexpr const char* token_variable = "TROUPE_TOKEN_FD";      // number of an inherited descriptor
 
 [[nodiscard]] command_line parse_command_line(const training_graph& graph, int argc, char** argv);
 [[nodiscard]] int run_director(const training_graph& graph, const job_settings& settings);

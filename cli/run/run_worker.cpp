@@ -9,12 +9,14 @@
 #include <unistd.h>
 
 #include "actors/director/director_actor.hpp"
+#include "actors/graph/handout.hpp"
 #include "actors/graph/worker_process.hpp"
 #include "cli/run/host_environment.hpp"
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/host/signal_watcher.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/job_token.hpp"
+#include "transports/ucx/lanes.hpp"
 
 namespace troupe {
 namespace {
@@ -26,7 +28,8 @@ struct worker_run {
   std::unique_ptr<asio_rendezvous_client> door;
   std::unique_ptr<worker_process> work;
   std::int64_t slot{-1};
-  bool launched{false}; // by a director: it reports for us
+  std::string transport{"tcp"}; // as --transport takes it
+  bool launched{false};         // by a director: it reports for us
   int exit_code{exit_not_started};
 };
 
@@ -56,8 +59,20 @@ void end(worker_run& run, const training_graph& graph, int code, const std::stri
   run.host->loop().stop();
 }
 
+// Each end of a path chooses its lanes for itself: both must choose from the same ones.
+expected<void> check_transport(const worker_run& run, const join_answer& joined) {
+  const auto given = decode_handout(joined.settings);
+  if (!given) return given.failure();
+  if (given->settings.transport == run.transport) return {};
+  return error{errc::bad_argument,
+               "--transport " + run.transport +
+                   ": the job runs with another one; accepted: " + given->settings.transport};
+}
+
 void begin(worker_run& run, const training_graph& graph, const join_answer& joined) {
-  run.host->network().set_job(joined.job);
+  if (auto fits = check_transport(run, joined); !fits)
+    return end(run, graph, exit_code_of(fits.failure().code), fits.failure().text);
+  run.host->network().set_job(joined.job, joined.secret);
   auto made = worker_process::make(
       {.env = run.host->env(),
        .stage = run.host->stage(),
@@ -102,7 +117,9 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
 
 int run_worker(const training_graph& graph) {
   worker_run run{.launched = true};
-  auto host = host_environment::open(log_level::warning);
+  const char* transport = std::getenv(transport_variable);
+  if (transport != nullptr) run.transport = transport;
+  auto host = host_environment::open(log_level::warning, settings_for(run.transport));
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   // A terminal's Ctrl-C goes to all its processes; how the job ends is the director's decision.
@@ -122,8 +139,8 @@ int run_worker(const training_graph& graph) {
 }
 
 int run_joiner(const training_graph& graph, const job_settings& settings) {
-  worker_run run;
-  auto host = host_environment::open(log_level::warning);
+  worker_run run{.transport = settings.transport};
+  auto host = host_environment::open(log_level::warning, settings_for(run.transport));
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   if (settings.token_file.empty()) {

@@ -48,5 +48,6 @@ int main(int argc, char** argv) {
   if (const auto* sim = std::get_if<sim_options>(&line.command)) return run_sim(*sim, std::cout, std::cerr);
   if (const auto* chaos = std::get_if<chaos::chaos_settings>(&line.command))
     return run_chaos(*chaos, std::cout, std::cerr);
+  if (const auto* doctor = std::get_if<doctor_options>(&line.command)) return run_doctor(*doctor, std::cout);
   return line.exit_code;
 }

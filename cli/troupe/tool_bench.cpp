@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "bench/collective/allreduce_measure.hpp"
+#include "bench/message/message_bench.hpp"
 #include "bench/recovery/recovery_bench.hpp"
 #include "bench/step/step_bench.hpp"
 #include "bench/support/job_runner.hpp"
@@ -54,6 +55,11 @@ expected<bench::bench_report> measure(const bench_command& command, bench::job_r
     bench::recovery_bench_settings settings{.detect_after = command.detect_after, .quick = command.quick};
     settings.strikes_min = command.repetitions.value_or(command.quick ? 1 : settings.strikes_min);
     return bench::bench_recovery(runner, settings, tell);
+  }
+  if (command.what == bench_kind::message) {
+    bench::message_bench_settings settings{.quick = command.quick};
+    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
+    return bench::bench_message(runner, settings, tell);
   }
   bench::step_bench_settings settings{.data = command.data, .quick = command.quick};
   if (command.quick) settings.samples = 16000;

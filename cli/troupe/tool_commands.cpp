@@ -13,10 +13,10 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 5> built{"run", "ckpt", "bench", "sim", "chaos"};
-constexpr std::array<std::string_view, 2> planned{"doctor", "top"};
-constexpr std::array<std::string_view, 3> benches_built{"step", "recovery", "allreduce"};
-constexpr std::array<std::string_view, 3> benches_planned{"message", "checkpoint", "data"};
+constexpr std::array<std::string_view, 6> built{"run", "ckpt", "bench", "sim", "chaos", "doctor"};
+constexpr std::array<std::string_view, 1> planned{"top"};
+constexpr std::array<std::string_view, 4> benches_built{"step", "recovery", "allreduce", "message"};
+constexpr std::array<std::string_view, 2> benches_planned{"checkpoint", "data"};
 
 constexpr std::array<std::string_view, 3> run_valued{"-n", "--as", "--grace"};
 
@@ -37,6 +37,7 @@ constexpr auto bench_footer = R"(
              allocations and page faults of a step
   recovery   workers are killed and stopped: when it is noticed, when training goes on; beside a full restart
   allreduce  the shared-memory all-reduce beside memory copies
+  message    actor messages between two processes beside raw UCX, CAF's network module and gRPC
 
 Tables go to standard output, what is being run to standard error.)";
 
@@ -47,6 +48,7 @@ struct parsed {
   bench_command bench;
   sim_options sim;
   chaos::chaos_options chaos;
+  doctor_options doctor;
   std::optional<std::uint32_t> copies;
   std::string as, grace, detect_after;
 };
@@ -88,6 +90,10 @@ CLI::App* declare_bench(CLI::App& app, parsed& into) {
   recovery->add_option("--detect-after", into.detect_after, "of the jobs (1s)")->type_name("DURATION");
   add_common(*bench->add_subcommand("allreduce", "the shared-memory all-reduce beside memory copies"), into,
              bench_kind::allreduce);
+  auto* message = bench->add_subcommand("message", "actor messages between processes, beside baselines");
+  add_common(*message, into, bench_kind::message);
+  message->add_option("--repetitions", into.bench.repetitions, "runs of each system, which take turns (5)")
+      ->check(CLI::Range(1U, 1000U));
   bench->footer(bench_footer); // last: the ones above would inherit it
   return bench;
 }
@@ -206,8 +212,9 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
     }
   }
   parsed into;
-  CLI::App app{"Troupe's tool: starts programs, looks at checkpoints, measures, simulates, strikes.",
-               "troupe"};
+  CLI::App app{
+      "Troupe's tool: starts programs, looks at checkpoints, measures, simulates, strikes, examines.",
+      "troupe"};
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer("\nEach command explains itself: troupe COMMAND --help. All take --json: one object on standard "
@@ -217,6 +224,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   const auto* bench = declare_bench(app, into);
   const auto* sim = register_sim(app, into.sim);
   const auto* chaos = register_chaos(app, into.chaos);
+  const auto* doctor = register_doctor(app, into.doctor);
   const auto rest = take_program(arguments);
   std::ranges::reverse(arguments); // as CLI11 takes them
   try {
@@ -230,6 +238,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   if (bench->parsed()) return finish_bench(into);
   if (ckpt->parsed()) return {.command = into.ckpt};
   if (sim->parsed()) return {.command = into.sim};
+  if (doctor->parsed()) return {.command = into.doctor};
   if (chaos->parsed()) return finish_chaos(into, rest);
   return usage_error("no command");
 }

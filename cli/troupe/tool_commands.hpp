@@ -13,6 +13,7 @@
 
 #include "cli/chaos/chaos_command.hpp"
 #include "cli/ckpt/ckpt_command.hpp"
+#include "cli/doctor/doctor_command.hpp"
 #include "cli/launch/launch.hpp"
 #include "cli/sim/sim_command.hpp"
 
@@ -23,19 +24,19 @@ struct run_command {
   bool json{false};
 };
 
-enum class bench_kind : unsigned char { step, recovery, allreduce };
+enum class bench_kind : unsigned char { step, recovery, allreduce, message };
 
 struct bench_command {
   bench_kind what{bench_kind::step};
   bool json{false};
   bool quick{false};
-  std::optional<std::uint32_t> repetitions; // runs (step) or strikes (recovery) of a row
+  std::optional<std::uint32_t> repetitions; // runs (step, message) or strikes (recovery) of a row
   std::string data;                         // step: folder of the dataset
   duration detect_after{std::chrono::seconds{1}};
 };
 
 using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command, sim_options,
-                                  chaos::chaos_settings>;
+                                  chaos::chaos_settings, doctor_options>;
 
 struct tool_line {
   tool_command command; // monostate: nothing to do but print

@@ -95,7 +95,7 @@ int run_adder(host_environment& here, const char* endpoint, const char* token_fd
                          .address = here.network().local_address()};
   door.join(endpoint, offer, 5s, [&](expected<join_answer> joined) {
     if (!joined) return here.loop().stop();
-    here.network().set_job(joined->job);
+    here.network().set_job(joined->job, joined->secret);
     office = std::make_unique<post_office>(runtime, sessions, codecs, post_office_settings{joined->job});
     office->set_path_lost_handler([&](incarnation_id, const error&) { here.loop().stop(); });
     if (!sessions.connect(joined->director, joined->address)) return here.loop().stop();
@@ -108,7 +108,6 @@ int run_adder(host_environment& here, const char* endpoint, const char* token_fd
 // The host process.
 int run_host(host_environment& here) {
   const auto job = random_id_from<job_id>(here.random());
-  here.network().set_job(job);
   const auto codecs = make_codecs();
   session_transport sessions{here.loop(), here.clock(), here.network()};
   actor_runtime runtime{here.loop(), here.clock(), here.env().log};
@@ -118,6 +117,7 @@ int run_host(host_environment& here) {
   const auto secret = make_secret_fd(token.text());
   if (!secret) return fail(secret.failure());
   asio_rendezvous_server door{here.loop().io(), here.clock(), here.random(), token, {}};
+  here.network().set_job(job, door.secret_of(job));
   std::map<std::int64_t, incarnation_id> members; // by process id
   const auto admitted = door.start([&](const join_offer& offer) -> expected<join_answer> {
     members[offer.pid] = offer.incarnation;

@@ -68,6 +68,8 @@ result check_workers(const job_settings& s) {
                                              : "more than --shards " + std::to_string(s.shards),
                    std::to_string(s.workers) + " to " + std::to_string(s.shards));
   if (!is_device(s.device)) return refused("--device", s.device, "no such device", "auto, cpu, cuda:N");
+  if (s.transport != "tcp" && s.transport != "shm")
+    return refused("--transport", s.transport, "no such transport", "tcp, shm");
   return {};
 }
 

@@ -37,6 +37,7 @@ struct job_settings {
   std::uint32_t workers_max{0}; // 0: no bound but the number of shards
   std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
   std::string device{"auto"};
+  std::string transport{"tcp"}; // between processes: tcp, or shm (with the memory of a host)
 
   // Length and batch
   std::optional<std::uint64_t> steps{};

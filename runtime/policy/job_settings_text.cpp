@@ -22,6 +22,7 @@ void each_field(Io& io, Settings& s) {
   io.field("workers_max", s.workers_max);
   io.field("external", s.external);
   io.field("device", s.device);
+  io.field("transport", s.transport);
   io.field("steps", s.steps);
   io.field("epochs", s.epochs);
   io.field("global_batch", s.global_batch);

@@ -11,6 +11,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/task.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/seams/path_secret.hpp"
 #include "runtime/seams/transport.hpp"
 
 namespace troupe {
@@ -30,6 +31,7 @@ struct join_answer {
   incarnation_id director;
   peer_address address;
   std::string settings; // the job's settings, opaque here, at most limits::envelope_bytes_max
+  path_secret secret; // for the transport; each side's rendezvous knows it, and whoever decides leaves it out
 };
 
 class rendezvous_server {
@@ -38,6 +40,8 @@ public:
   virtual ~rendezvous_server() = default;
   virtual expected<void> start(admit decide) = 0;         // errc::bad_argument: address in use, names it
   [[nodiscard]] virtual std::string endpoint() const = 0; // "127.0.0.1:41234", once started
+  // What whoever joins `job` here gets as `join_answer::secret`.
+  [[nodiscard]] virtual path_secret secret_of(job_id job) const = 0;
   virtual void stop() = 0;
 };
 

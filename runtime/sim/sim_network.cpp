@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/base/counter_rng.hpp"
+
 namespace troupe {
 
 std::unique_ptr<transport> sim_network::make_transport(sim_process& owner, incarnation_id self) {
@@ -68,6 +70,15 @@ bool sim_network::parted(incarnation_id one, incarnation_id other) const {
 
 // --- rendezvous -----------------------------------------------------------------------------------------
 
+// Nobody listens in here: equal on both sides, and another one for another job, is all that is needed.
+path_secret secret_in_simulation(job_id job) {
+  path_secret::key key{};
+  const counter_rng numbers{job.high(), job.low()};
+  for (std::size_t at = 0; at < key.size(); ++at)
+    key[at] = static_cast<std::byte>(numbers.bits(at) & 0xffU);
+  return path_secret{key};
+}
+
 class sim_rendezvous_server final : public rendezvous_server {
 public:
   sim_rendezvous_server(sim_network& network, sim_process& owner, std::string endpoint)
@@ -86,6 +97,7 @@ public:
     return {};
   }
   [[nodiscard]] std::string endpoint() const override { return endpoint_; }
+  [[nodiscard]] path_secret secret_of(job_id job) const override { return secret_in_simulation(job); }
   void stop() override {
     const auto found = network_.servers_.find(endpoint_);
     if (found != network_.servers_.end() && found->second == this) network_.servers_.erase(found);
@@ -150,6 +162,7 @@ private:
     if (server == net.servers_.end() || !joiner.alive() || request->tries != number) return;
     auto result = std::make_shared<expected<join_answer>>(server->second->decide_(request->offer));
     if (!server->second->owner_.alive()) return;
+    if (*result) (*result)->secret = server->second->secret_of((*result)->job);
     net.world_.schedule(net.delay(server->second->owner_, joiner), &joiner.loop,
                         [request, result] { finish(*request, *result); });
   }

@@ -11,9 +11,10 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 22> names{"job_started",
+constexpr std::array<std::string_view, 23> names{"job_started",
                                                  "worker_started",
                                                  "worker_ready",
+                                                 "path_opened",
                                                  "generation_started",
                                                  "first_step_applied",
                                                  "generation_ended",

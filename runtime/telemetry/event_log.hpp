@@ -24,6 +24,7 @@ enum class event_kind : unsigned char {
   job_started,
   worker_started,
   worker_ready,
+  path_opened,
   generation_started,
   first_step_applied, // of a generation: it makes progress
   generation_ended,

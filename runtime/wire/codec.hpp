@@ -11,10 +11,14 @@
 //
 // or by specialising `codec<T>`, where another form (Cap'n Proto) serves it better. The form here:
 // little-endian numbers of fixed width, floats bit for bit, lengths as 32 bits; no padding, no alignment.
+// A struct with `fields` opens with the length of what follows of it, so that it can grow: fields are only
+// ever appended. A reader that knows more leaves the rest as `T{}` has it; one that knows less skips.
 // Invariants:
-//   CD-1    decode(encode(x)) is x, NaN included.
-//   CD-2    decoding reads inside its span only, never allocates more than the span could hold elements, and
-//           fails (errc::corrupt) on what is too short, too long, or no valid value.
+//   CD-1    decode(encode(x)) is x, NaN included; across versions, the fields that both know are equal.
+//   CD-2    decoding reads inside its span (a struct's fields inside that struct) only, never allocates more
+//           than the span could hold elements, and fails (errc::corrupt) on what ends inside a field, is too
+//           long, nested too deeply, or no valid value.
+// Why:      docs/design/0026-growing-messages.md
 #pragma once
 
 #include <array>
@@ -50,6 +54,9 @@ inline constexpr std::optional<Enum> wire_last{};
 
 template <class T>
 concept wire_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+// Structs inside of structs, the outermost included: what a hostile body could cost of stack.
+inline constexpr unsigned wire_nesting_max = 32;
 
 // Writes to the caller's buffer; remembers when it did not fit.
 class byte_writer {
@@ -101,7 +108,8 @@ private:
   }
   template <class Tag>
   void write(const random_id<Tag>& id) {
-    (*this)(id.high(), id.low());
+    write(id.high());
+    write(id.low());
   }
   template <class Rep, class Period>
   void write(const std::chrono::duration<Rep, Period>& span) {
@@ -111,10 +119,14 @@ private:
   void write(const std::chrono::time_point<Clock, Span>& when) {
     write(when.time_since_epoch());
   }
-  void write(const error& failure) { (*this)(failure.code, failure.text); }
+  void write(const error& failure) {
+    write(failure.code);
+    write(failure.text);
+  }
   template <class A, class B>
   void write(const std::pair<A, B>& both) {
-    (*this)(both.first, both.second);
+    write(both.first);
+    write(both.second);
   }
   template <class T>
   void write(const std::optional<T>& value) {
@@ -138,11 +150,21 @@ private:
   template <class T>
   requires requires(T& value, byte_writer& archive) { value.fields(archive); }
   void write(const T& value) {
+    if (nesting_ == wire_nesting_max) full_ = true;
+    const auto length_field = reserve(sizeof(std::uint32_t));
+    if (full_) return;
+    const auto begin = used_;
+    ++nesting_;
     const_cast<T&>(value).fields(*this); // one list of fields for both directions; this one only reads
+    --nesting_;
+    if (used_ - begin > UINT32_MAX) full_ = true;
+    const auto length = static_cast<std::uint32_t>(used_ - begin);
+    std::memcpy(length_field.data(), &length, sizeof length);
   }
 
   std::span<std::byte> into_;
   std::size_t used_{0};
+  unsigned nesting_{0};
   bool full_{false};
 };
 
@@ -152,9 +174,10 @@ public:
   explicit byte_reader(std::span<const std::byte> from)
       : from_{from} {}
 
+  // Inside of a struct these are its fields: those behind its end keep what they are.
   template <class... Ts>
   void operator()(Ts&... values) {
-    (read(values), ...);
+    (read_field(values), ...);
   }
   [[nodiscard]] std::span<const std::byte> take(std::size_t count) { // empty when there is less
     if (count > from_.size()) fail();
@@ -168,6 +191,10 @@ public:
   [[nodiscard]] std::size_t left() const { return from_.size(); }
 
 private:
+  template <class T>
+  void read_field(T& value) {
+    if (nesting_ == 0 || !from_.empty()) read(value);
+  }
   std::size_t length() { // CD-2: of elements that take a byte each, at least
     std::uint32_t count = 0;
     read(count);
@@ -209,7 +236,8 @@ private:
   void read(random_id<Tag>& id) {
     std::uint64_t high = 0;
     std::uint64_t low = 0;
-    (*this)(high, low);
+    read(high);
+    read(low);
     if (!failed_) id = random_id<Tag>{high, low};
   }
   template <class Rep, class Period>
@@ -224,17 +252,24 @@ private:
     read(since);
     if (!failed_) when = std::chrono::time_point<Clock, Span>{since};
   }
-  void read(error& failure) { (*this)(failure.code, failure.text); }
+  void read(error& failure) {
+    read(failure.code);
+    read(failure.text);
+  }
   template <class A, class B>
   void read(std::pair<A, B>& both) {
-    (*this)(both.first, both.second);
+    read(both.first);
+    read(both.second);
   }
   template <class T>
   void read(std::optional<T>& value) {
     bool there = false;
     read(there);
-    value.reset();
-    if (there && !failed_) read(value.emplace());
+    if (failed_) return;
+    if (there)
+      read(value.emplace());
+    else
+      value.reset();
   }
   template <class T, std::size_t N>
   void read(std::array<T, N>& values) {
@@ -257,9 +292,19 @@ private:
   }
   template <class T>
   requires requires(T& value, byte_reader& archive) { value.fields(archive); }
-  void read(T& value) { value.fields(*this); }
+  void read(T& value) {
+    if (nesting_ == wire_nesting_max) fail();
+    const auto inside = take(length());
+    if (failed_) return;
+    const auto behind = std::exchange(from_, inside);
+    ++nesting_;
+    value.fields(*this);
+    --nesting_;
+    from_ = behind; // what a later version has appended is skipped
+  }
 
   std::span<const std::byte> from_;
+  unsigned nesting_{0};
   bool failed_{false};
 };
 

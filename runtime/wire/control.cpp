@@ -411,8 +411,13 @@ expected<control> decode(std::span<const std::byte> bytes) {
   };
   if (bytes.size() % sizeof(capnp::word) != 0 || bytes.empty()) return refuse("not a whole number of words");
   try {
-    capnp::FlatArrayMessageReader reader{
-        {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / sizeof(capnp::word)}};
+    // Parts that point to the same bytes cannot make a small message a large value.
+    const auto words = bytes.size() / sizeof(capnp::word);
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = 2 * words + 64;
+    options.nestingLimit = 8;
+    capnp::FlatArrayMessageReader reader{{reinterpret_cast<const capnp::word*>(bytes.data()), words},
+                                         options};
     return read(reader.getRoot<schema::Control>());
   } catch (const malformed& problem) {
     return refuse(problem.what);

@@ -149,8 +149,8 @@ TEST_CASE("remote: requests, handles and mailboxes filled from outside are bound
   what.target = 1; // the first channel
   what.source = 77;
   what.type = wire_type_of("test.ping");
-  const std::uint64_t value = 5;
-  what.body = std::as_bytes(std::span{&value, 1});
+  alignas(8) std::array<std::byte, 64> body{};
+  what.body = encode_body(ping{5}, body).value();
   const auto used = encode(what, room);
   REQUIRE(used);
   const auto bounced = b.office.counters().bounced;

@@ -4,6 +4,7 @@ import ctypes
 import gzip
 import json
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -221,6 +222,18 @@ class BadInput(ProcessTest):
         self.assert_finished(result, 1000, clean)
         self.assertEqual(result.failures, [])
         self.assertEqual(result.summary["generations"], 1)
+        self.assert_nothing_left()
+
+    def test_another_transport(self):
+        """a worker from outside with another transport than the job's: exit code 2, in one line"""
+        token = self.write("right", b"0123456789abcdef\n")
+        job = self.start("--steps", 200, "--external", 1, "--listen", "127.0.0.1:0", "--token-file", token)
+        endpoint = job.event("job_started")["endpoint"]
+        joining = [harness.program, "--join", endpoint, "--token-file", token]
+        result = Job(self, command=[*joining, "--transport", "shm"]).end()
+        self.assert_one_line(result, 2, "--transport shm", "accepted: tcp")
+        job.send(signal.SIGTERM)
+        job.end()
         self.assert_nothing_left()
 
     def test_worker_role_by_hand(self):

@@ -14,11 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/seams/path_secret.hpp"
 #include "runtime/seams/transport.hpp"
 
 namespace troupe::test {
 
 inline constexpr job_id peer_job{0x7472, 0x6f75};
+inline const path_secret peer_secret{path_secret::key{std::byte{3}}};
 
 inline std::string hex_of(const peer_address& bytes) {
   std::string text;

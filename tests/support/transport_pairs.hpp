@@ -47,11 +47,12 @@ struct ucx_pair : transport_pair {
     b = make();
     listen();
   }
-  [[nodiscard]] std::unique_ptr<ucx_transport> make(job_id of = job) {
+  [[nodiscard]] static path_secret secret() { return path_secret{path_secret::key{std::byte{7}}}; }
+  [[nodiscard]] std::unique_ptr<ucx_transport> make(job_id of = job, const path_secret& with = secret()) {
     ucx_settings settings;
     settings.in_flight_bytes_max = pair_in_flight_bytes_max;
     auto opened = ucx_transport::open(loop.context, loop.clock, fresh(), settings);
-    opened.value()->set_job(of);
+    opened.value()->set_job(of, with);
     return std::move(opened.value());
   }
 };

@@ -49,9 +49,10 @@ MAINS = ("cli/", "examples/", "tests/", "bench/", "troupe/")  # troupe/: the umb
 # Third-party headers and the places that may see them.
 LIBRARIES = {
     # examples: actors of a program's own; cli/sim: actors that converse in simulation
-    r"caf/": ("actors/", "tests/", "bench/", "examples/", "cli/sim/"),
-    r"uc[pst]/": ("transports/ucx/", "tests/", "bench/"),
-    r"(capnp|kj)/": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
+    # cli/doctor: names the versions of libraries
+    r"caf/": ("actors/", "tests/", "bench/", "examples/", "cli/sim/", "cli/doctor/"),
+    r"uc[pst]/": ("transports/ucx/", "tests/", "bench/", "cli/doctor/"),
+    r"(capnp|kj)/": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/", "cli/doctor/"),
     r".*\.capnp\.h": ("runtime/wire/", "transports/rendezvous/", "tests/unit/wire/", "bench/"),
     r"boost/": ("runtime/host/", "transports/", "tests/", "bench/", "cli/"),
     r"spdlog/": ("runtime/host/",),

@@ -9,7 +9,7 @@
 //   RV-1    nothing of an offer or an answer is parsed before its proof has been checked.
 //   RV-2    no received byte sequence ends the process or keeps a connection beyond its deadline.
 //   RV-3    at most `connections_max` exchanges are in flight; the others wait in the system's queue.
-//   RV-4    the token is in no message, error or log.
+//   RV-4    the token, and the path secret derived from it, are in no message, error or log.
 // Why:      docs/design/0013-rendezvous.md
 #pragma once
 
@@ -46,6 +46,7 @@ public:
   ~asio_rendezvous_server() override;
   expected<void> start(admit decide) override;
   [[nodiscard]] std::string endpoint() const override;
+  [[nodiscard]] path_secret secret_of(job_id job) const override;
   void stop() override;
   [[nodiscard]] const rendezvous_counters& counters() const;
 

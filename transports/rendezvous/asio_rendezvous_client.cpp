@@ -166,7 +166,9 @@ asio::awaitable<expected<join_answer>> asio_rendezvous_client::state::exchange(j
   context.answers_to = proof;
   if (!same_proof(prove(token.text(), proof_purpose::answer, context, answer->body), answer->proof)) // RV-1
     co_return not_ours(join);
-  co_return decode_answer(answer->body);
+  auto joined = decode_answer(answer->body);
+  if (joined) joined->secret = derive_path_secret(token.text(), joined->job);
+  co_return joined;
 }
 
 asio_rendezvous_client::asio_rendezvous_client(asio::io_context& loop, clock_seam& clock, entropy& random,

@@ -221,6 +221,10 @@ std::string asio_rendezvous_server::endpoint() const {
   return (local.address().is_v6() ? "[" + host + "]" : host) + ":" + std::to_string(local.port());
 }
 
+path_secret asio_rendezvous_server::secret_of(job_id job) const {
+  return derive_path_secret(state_->token.text(), job);
+}
+
 void asio_rendezvous_server::stop() {
   state_->stop();
 }

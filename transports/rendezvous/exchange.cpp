@@ -103,6 +103,16 @@ Id read_id(rendezvous_wire::Id::Reader from) {
   return {from.getHigh(), from.getLow()};
 }
 
+std::array<std::byte, 32> hmac(std::span<const std::byte> key, std::span<const std::byte> text) {
+  std::array<std::byte, 32> mac{};
+  unsigned length = 0;
+  const auto* made = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                          reinterpret_cast<unsigned char*>(mac.data()), &length);
+  invariant(made != nullptr && length == mac.size(), "HMAC-SHA256 gives 32 bytes");
+  return mac;
+}
+
 expected<exchange_frame> read_frame(rendezvous_wire::Frame::Reader wire) {
   exchange_frame frame;
   frame.version = wire.getVersion();
@@ -208,7 +218,9 @@ expected<join_offer> decode_offer(std::span<const std::byte> bytes) {
         offer.address = bytes_of(wire.getAddress());
         const bool sound = offer.incarnation.valid() && offer.host.size() <= limits::name_bytes_max &&
                            offer.program.size() <= limits::name_bytes_max && printable(offer.host) &&
-                           printable(offer.program) && offer.slot >= -1 && !offer.address.empty() &&
+                           printable(offer.program) && offer.slot >= -1 && offer.slot < limits::workers_max &&
+                           offer.pid > 0 && offer.pid <= limits::rendezvous_pid_max &&
+                           !offer.address.empty() &&
                            offer.address.size() <= limits::rendezvous_address_bytes_max;
         if (!sound) return malformed(what);
         return offer;
@@ -268,13 +280,18 @@ rendezvous_proof prove(std::string_view token, proof_purpose purpose, const proo
   add(context.answers_to);
   add(std::as_bytes(std::span{&body_bytes, 1}));
   add(body);
-  rendezvous_proof proof{};
-  unsigned length = 0;
-  const auto* made = HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-                          reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                          reinterpret_cast<unsigned char*>(proof.data()), &length);
-  invariant(made != nullptr && length == proof.size(), "HMAC-SHA256 gives 32 bytes");
-  return proof;
+  return hmac(std::as_bytes(std::span{token}), text);
+}
+
+path_secret derive_path_secret(std::string_view token, job_id job) {
+  const std::array<std::uint64_t, 2> salt{job.high(), job.low()};
+  auto extracted = hmac(std::as_bytes(std::span{salt}), std::as_bytes(std::span{token}));
+  constexpr std::string_view info = "troupe path secret\1"; // the last byte: HKDF's first, and only, block
+  auto expanded = hmac(extracted, std::as_bytes(std::span{info}));
+  const path_secret secret{expanded};
+  OPENSSL_cleanse(extracted.data(), extracted.size());
+  OPENSSL_cleanse(expanded.data(), expanded.size());
+  return secret;
 }
 
 bool same_proof(const rendezvous_proof& expected_proof, std::span<const std::byte> received) {

@@ -26,7 +26,7 @@
 
 namespace troupe {
 
-inline constexpr std::uint32_t rendezvous_version = 1;
+inline constexpr std::uint32_t rendezvous_version = 2;
 
 using rendezvous_nonce = std::array<std::byte, 32>;
 using rendezvous_proof = std::array<std::byte, 32>;
@@ -70,6 +70,9 @@ struct proof_context {
 enum class proof_purpose : unsigned char { offer, answer };
 [[nodiscard]] rendezvous_proof prove(std::string_view token, proof_purpose purpose,
                                      const proof_context& context, std::span<const std::byte> body);
+// The job's path secret, which both sides compute: HKDF-SHA256 (RFC 5869) of the token, the job's id as its
+// salt. It never crosses.
+[[nodiscard]] path_secret derive_path_secret(std::string_view token, job_id job);
 // In constant time.
 [[nodiscard]] bool same_proof(const rendezvous_proof& expected_proof, std::span<const std::byte> received);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "runtime/base/limits.hpp"
 
@@ -13,6 +14,7 @@ inline constexpr std::size_t rendezvous_frame_bytes_max =
     envelope_bytes_max + rendezvous_address_bytes_max + 4096;
 inline constexpr std::size_t rendezvous_first_frame_bytes_max = 1024; // before the peer has proved itself
 inline constexpr std::size_t rendezvous_offer_bytes_max = rendezvous_address_bytes_max + 4096;
+inline constexpr std::int64_t rendezvous_pid_max = std::int64_t{1} << 31;
 inline constexpr std::size_t token_bytes_min = 16;
 inline constexpr std::size_t token_bytes_max = 1024;
 

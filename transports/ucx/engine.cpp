@@ -79,7 +79,8 @@ void ucx_engine::stop() {
   listener_ = nullptr;
   clock_.cancel(pause_);
   for (auto& [id, path] : connections_) {
-    if (path->state == path_state::open) send_owed(*path, frame_kind::goodbye, {});
+    const bool dropped = path->close_wanted && !path->ended_for_good;
+    if (path->state == path_state::open && !dropped) send_owed(*path, frame_kind::goodbye, {});
     path->close_wanted = true;
   }
   for (unsigned calls = 0; calls < limits::ucx_progress_calls_max && worker_->progress() != 0; ++calls) {

@@ -36,7 +36,7 @@ public:
   void schedule(); // the next turn, as soon as the loop gets to it
   void stop();
 
-  void set_job(job_id job); // what came earlier is heard now
+  void set_job(job_id job, const path_secret& secret); // what came earlier is heard now
   void set_listener(transport_listener* listener) { listener_ = listener; }
   [[nodiscard]] const peer_address& local_address() const { return worker_->address(); }
   [[nodiscard]] incarnation_id self() const { return self_; }
@@ -127,6 +127,7 @@ private:
   clock_seam& clock_;
   incarnation_id self_;
   job_id job_;
+  path_secret secret_;
   ucx_settings settings_;
   std::unique_ptr<ucx_worker> worker_;
   boost::asio::posix::stream_descriptor wakeup_;

@@ -116,7 +116,13 @@ void ucx_engine::drop_queue(ucx_connection& path) {
 }
 
 void ucx_engine::send_hello(ucx_connection& path) {
-  const hello_body body{.to_high = path.peer.high(), .to_low = path.peer.low(), .answers = path.theirs};
+  const hello_body body{
+      .to_high = path.peer.high(),
+      .to_low = path.peer.low(),
+      .answers = path.theirs,
+      .proof = prove_hello(
+          secret_,
+          {.job = job_, .from = self_, .to = path.peer, .path = path.id, .address = worker_->address()})};
   post(make_frame(path, frame_kind::hello, bytes_of(body), worker_->address(), true));
 }
 
@@ -146,8 +152,9 @@ void ucx_engine::count_fault(frame_fault fault) {
 
 // Who learns its job from a rendezvous may be greeted before that answer has reached it: the two travel on
 // different ways. A hello is sent once, so it is kept.
-void ucx_engine::set_job(job_id job) {
+void ucx_engine::set_job(job_id job, const path_secret& secret) {
   job_ = job;
+  secret_ = secret;
   if (early_.empty()) return;
   later([this] {
     for (const auto& bytes : std::exchange(early_, {}))
@@ -157,7 +164,10 @@ void ucx_engine::set_job(job_id job) {
 
 void ucx_engine::receive(std::span<const std::byte> bytes) {
   if (!job_.valid() && early_.size() < limits::ucx_early_frames_max) {
-    early_.emplace_back(bytes.begin(), bytes.end());
+    if (bytes.size() > limits::ucx_early_frame_bytes_max)
+      count_fault(frame_fault::malformed);
+    else
+      early_.emplace_back(bytes.begin(), bytes.end());
     return;
   }
   auto fault = frame_fault::none;
@@ -270,6 +280,11 @@ void ucx_engine::receive_hello(const frame_view& frame) {
     return;
   }
   const auto address = frame.body.subspan(sizeof(hello_body));
+  if (!proves(body->proof, secret_,
+              {.job = job_, .from = frame.from, .to = self_, .path = frame.path, .address = address})) {
+    ++counters_.dropped_unproved; // UX-6
+    return;
+  }
   ++hellos_waiting_;
   later([this, from = frame.from, number = frame.path, answers = body->answers,
          copy = peer_address{address.begin(), address.end()}]() mutable {

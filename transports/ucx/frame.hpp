@@ -12,6 +12,7 @@
 #include <span>
 
 #include "runtime/base/ids.hpp"
+#include "transports/ucx/hello_proof.hpp"
 
 namespace troupe {
 
@@ -46,7 +47,9 @@ static_assert(sizeof(frame_header) == 56);
 struct hello_body {
   std::uint64_t to_high, to_low; // whom the sender believes to reach
   std::uint64_t answers;         // the receiver's path that made the sender open this one; 0: its own wish
+  hello_proof proof;             // that the rendezvous let it in
 };
+static_assert(sizeof(hello_body) == 40);
 
 struct ack_body {
   std::uint64_t path; // of the hello that has come

@@ -21,8 +21,8 @@ ucx_transport::~ucx_transport() {
   engine_->stop();
 }
 
-void ucx_transport::set_job(job_id job) {
-  engine_->set_job(job);
+void ucx_transport::set_job(job_id job, const path_secret& secret) {
+  engine_->set_job(job, secret);
 }
 void ucx_transport::set_listener(transport_listener* listener) {
   engine_->set_listener(listener);

@@ -12,7 +12,9 @@
 //   UX-3    a frame of another job, version, unknown or dead sender is dropped and counted.
 //   UX-4    an endpoint is closed exactly once, and progressed until its requests have drained.
 //   UX-5    nothing is closed or created inside a UCX callback: it is recorded, and done afterwards.
-// Why:      docs/design/0012-ucx-paths.md
+//   UX-6    a hello that does not prove the job's path secret makes no path; it is dropped and counted, and
+//           UCX never sees the address in it.
+// Why:      docs/design/0012-ucx-paths.md, 0027-path-secret.md
 #pragma once
 
 #include <cstdint>
@@ -26,6 +28,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/seams/clock.hpp"
+#include "runtime/seams/path_secret.hpp"
 #include "runtime/seams/transport.hpp"
 
 namespace troupe {
@@ -51,6 +54,7 @@ struct ucx_counters {
   std::uint64_t bulk_sent{0};
   std::uint64_t bulk_received{0};
   std::uint64_t dropped_stale{0};     // another job or version, a dead or unknown sender
+  std::uint64_t dropped_unproved{0};  // hellos without the proof of the path secret
   std::uint64_t dropped_malformed{0}; // not a frame of ours, or one that breaks its rules
   std::uint64_t paths_opened{0};
   std::uint64_t paths_lost{0};
@@ -68,8 +72,9 @@ public:
   // Says goodbye where that works at once; then everything is closed by force.
   ~ucx_transport() override;
 
-  // Which job's frames are sent and accepted; before it is set, nothing is accepted and `connect` refuses.
-  void set_job(job_id job);
+  // Which job's frames are sent and accepted, and the secret that its rendezvous gave; before they are set,
+  // nothing is accepted and `connect` refuses.
+  void set_job(job_id job, const path_secret& secret);
 
   void set_listener(transport_listener* listener) override;
   [[nodiscard]] peer_address local_address() const override;

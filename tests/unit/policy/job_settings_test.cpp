@@ -83,6 +83,9 @@ TEST_CASE("job settings: addresses and devices are checked for form") {
   CHECK(refusal([](auto& s) { s.device = "gpu"; }) ==
         "--device gpu: no such device; accepted: auto, cpu, cuda:N");
   CHECK(refusal([](auto& s) { s.device = "cuda:1"; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.transport = "shm"; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.transport = "udp"; }) ==
+        "--transport udp: no such transport; accepted: tcp, shm");
   CHECK(refusal([](auto& s) { s.device = "cuda:"; }).starts_with("--device"));
 }
 
@@ -109,6 +112,7 @@ job_settings unusual() {
   s.workers_max = 8;
   s.steps = 600;
   s.seed = std::numeric_limits<std::uint64_t>::max();
+  s.transport = "shm";
   s.checkpoint_dir = "a \"quoted\" dir/\xc3\xa4";
   s.resume = *parse_resume("300");
   s.detect_after = 1234567891ns;

@@ -51,6 +51,19 @@ check "an old catch2 counts as missing" "catch2" "$(missing_packages)"
 : >"$work/status"
 check "on a bare machine everything is missing" "${#packages[@]}" "$(missing_packages | wc -l)"
 
+everything >"$work/status"
+wanted=("${packages[@]}")
+choose_packages --fuzz
+check "--fuzz wants a compiler with libFuzzer as well" "clang-14 libclang-rt-14-dev" \
+  "$(missing_packages | tr '\n' ' ' | sed 's/ $//')"
+wanted=("${packages[@]}")
+check "plain setup asks for no baseline" "0" "$(printf '%s\n' "${wanted[@]}" | grep -c grpc || true)"
+choose_packages --baselines
+check "--baselines adds what only baselines need" "${baseline_packages[*]}" \
+  "$(missing_packages | tr '\n' ' ' | sed 's/ $//')"
+wanted=("${packages[@]}")
+check "an unknown option is refused" "2" "$( (choose_packages --baseline 2>/dev/null) || echo $?)"
+
 mkdir -p "$work/deb822/sources.list.d" "$work/oneline/sources.list.d" "$work/none/sources.list.d"
 cat >"$work/deb822/sources.list.d/a.sources" <<'SOURCES'
 Types: deb

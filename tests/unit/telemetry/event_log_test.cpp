@@ -48,9 +48,10 @@ TEST_CASE("event log: a line is one JSON object whatever bytes a cause contains 
   CHECK(json::parse(sink.text()).at("cause") == "\xe2\x82\xac");
 }
 
-TEST_CASE("event log: every name of the contract is there, and first_step_applied") {
+TEST_CASE("event log: every name of the contract is there, and first_step_applied, path_opened") {
   const std::string contract =
-      "job_started worker_started worker_ready generation_started first_step_applied generation_ended "
+      "job_started worker_started worker_ready path_opened generation_started first_step_applied "
+      "generation_ended "
       "failure_detected collective_aborted state_sent checkpoint_taken checkpoint_written "
       "checkpoint_rejected "
       "checkpoint_failed resumed resize_requested path_interrupted straggler hang health nan "

@@ -31,6 +31,7 @@ TEST_CASE("bench report: the table has the columns of all rows, and - for what a
 TEST_CASE("bench report: JSON has the contract's fields, and a check says whether it is met") {
   bench_report report{.bench = "step", .rows = {{{"system", "bare"}}}};
   report.checks = {{"speed", 1.7, 1.6, true}, {"delay", 60, 50, false, " ms"}};
+  report.ratios = {{"one / other", 1.25, "at most 1.4"}};
   const auto read = row::parse(to_json(report, machine_now()));
   CHECK(read.at("bench") == "step");
   CHECK(read.at("machine").at("cores") >= 1);
@@ -38,6 +39,9 @@ TEST_CASE("bench report: JSON has the contract's fields, and a check says whethe
   CHECK(read.at("checks").at(0).at("good") == true);
   CHECK(read.at("checks").at(1).at("good") == false);
   CHECK(read.at("checks").at(1).at("at_most") == 50);
+  CHECK(read.at("ratios").at(0).at("value") == 1.25);
+  CHECK(to_text(report, machine_now()).find("ratio one / other: 1.250 (aim: at most 1.4)\n") !=
+        std::string::npos);
   CHECK(to_text(report, machine_now()).find("MISS  delay: 60 ms, at most 50 ms") != std::string::npos);
 }
 

@@ -52,10 +52,12 @@ TEST_CASE("tool: an error is one line that says what is accepted; exit code 2 (T
            {"run", "-n", "many", "prog"},
            {"run", "--as", "native", "prog"},
            {"run", "--grace", "soon", "prog"},
-           {"doctor"},
+           {"doctor", "--transport", "udp"},
+           {"doctor", "machine"},
+           {"top"},
            {"bench"},
            {"bench", "speed"},
-           {"bench", "message"},
+           {"bench", "data"},
            {"bench", "step", "--repetitions", "0"},
            {"bench", "recovery", "--detect-after", "1ns"},
            {"ckpt"},
@@ -72,8 +74,8 @@ TEST_CASE("tool: an error is one line that says what is accepted; exit code 2 (T
     CHECK(std::holds_alternative<std::monostate>(line.command));
   }
   CHECK(parse_tool_line({"nun"}).err.find("did you mean run?") != std::string::npos);
-  CHECK(parse_tool_line({"doctor"}).err.find("not built yet") != std::string::npos);
-  CHECK(parse_tool_line({"bench", "message"}).err.find("bench message: not built yet") != std::string::npos);
+  CHECK(parse_tool_line({"top"}).err.find("not built yet") != std::string::npos);
+  CHECK(parse_tool_line({"bench", "data"}).err.find("bench data: not built yet") != std::string::npos);
 }
 
 TEST_CASE("tool: help teaches, on standard output, with exit code 0") {

@@ -97,8 +97,24 @@ class Run(unittest.TestCase):
             with open(summary, encoding="utf-8") as file:
                 self.assertEqual(json.load(file)["workers_start"], 3)
 
+    def test_the_lanes_of_each_path_are_an_event(self):
+        for transport, lanes in (("tcp", r"^tcp/lo$"), ("shm", r"^sysv/memory.*")):
+            with tempfile.TemporaryDirectory() as folder:
+                events = os.path.join(folder, "events.jsonl")
+                done = subprocess.run([os.path.join(BIN, "recovery_job"), "--workers", "2", "--steps", "20",
+                                       "--quiet", "--transport", transport, "--events", events],
+                                      capture_output=True, text=True, timeout=LIMIT_S, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                warned = [line for line in done.stderr.splitlines() if "--transport shm" in line]
+                self.assertEqual(len(warned), 1 if transport == "shm" else 0, done.stderr)
+                with open(events, encoding="utf-8") as file:
+                    opened = [e for e in map(json.loads, file) if e["event"] == "path_opened"]
+                self.assertEqual(sorted(e["rank"] for e in opened), [0, 1])
+                for each in opened:
+                    self.assertRegex(each["lanes"], lanes)
+
     def test_usage_errors_are_one_line(self):
-        for arguments in (["run", "no-such-program-here"], ["run"], ["nun"], ["bench", "message"],
+        for arguments in (["run", "no-such-program-here"], ["run"], ["nun"], ["bench", "data"],
                           ["run", "-n"]):
             done = tool(*arguments)
             self.assertEqual(done.returncode, 2, arguments)
@@ -139,6 +155,36 @@ class Checkpoints(unittest.TestCase):
             file.write(bytes([byte ^ 4]))
 
 
+class Doctor(unittest.TestCase):
+    CHECKS = ["libraries", "loopback device", "UCX transports", "UCX environment", "lanes", "message time",
+              "bandwidth", "master address", "ranks", "shared memory", "open files", "memory", "dataset"]
+
+    def test_each_check_is_a_line_and_two_processes_talk(self):
+        done = tool("doctor", "--json")
+        told = json.loads(done.stdout)
+        self.assertEqual([c["check"] for c in told["checks"]], self.CHECKS)
+        self.assertEqual(done.returncode, 0 if told["healthy"] else 1)
+        by_name = {c["check"]: c for c in told["checks"]}
+        self.assertEqual(by_name["lanes"]["text"], "between two processes: tcp/lo")
+        self.assertIn("half round trip", by_name["message time"]["text"])
+        for each in told["checks"]:
+            self.assertEqual(each["remedy"] is None, each["verdict"] == "ok", each)
+        text = tool("doctor").stdout.splitlines()
+        self.assertEqual(len(text), len(self.CHECKS))
+        for line in text:
+            self.assertIn(line.split()[0], ("ok", "warn", "FAIL"))
+
+    def test_what_is_wrong_is_named_with_its_remedy(self):
+        environment = dict(os.environ, RANK="4", WORLD_SIZE="4", UCX_TLS="rc")
+        done = subprocess.run([os.path.join(BIN, "troupe"), "doctor", "--data", "/nowhere"], text=True,
+                              capture_output=True, timeout=LIMIT_S, check=False, env=environment)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stdout, "FAIL +ranks +RANK=4 is not within WORLD_SIZE=4; remedy: ")
+        self.assertRegex(done.stdout, "warn +UCX environment +UCX_TLS=rc")
+        self.assertRegex(done.stdout, "warn +dataset +not in /nowhere")
+        self.assertRegex(done.stdout, "ok +lanes +between two processes: tcp/lo")
+
+
 class Bench(unittest.TestCase):
     """Rows and fields only: times on a busy machine prove nothing."""
 
@@ -162,6 +208,28 @@ class Bench(unittest.TestCase):
             self.assertGreater(row["recovered_ms"]["p50"], row["detected_ms"]["p50"])
             self.assertAlmostEqual(row["state_bytes"], 1 << 20, delta=1 << 16)
         self.assertEqual(processes_of("recovery_job"), [])
+
+    def test_message(self):
+        rows = self.rows_of("message", "--quick")
+        by_system = {}
+        for row in rows:
+            by_system.setdefault(row["system"], []).append((row["lane"], row["wake"], row["bytes"]))
+        everywhere = [(lane, wake, size) for lane in ("tcp", "shm") for wake in ("sleep", "poll")
+                      for size in (8, 100, 1 << 20)]
+        self.assertEqual(by_system.pop("troupe"), everywhere)
+        self.assertEqual(by_system.pop("ucx_perftest"), everywhere)
+        for system, places in by_system.items():  # where their libraries are installed
+            self.assertIn(system, ("caf_io", "grpc"))
+            self.assertEqual(places, [("tcp", "sleep", size) for size in (8, 100, 1 << 20)])
+        for row in rows:
+            if row["bytes"] == 8:
+                self.assertGreater(row["half_rtt_us"]["p50"], 0)
+                self.assertGreaterEqual(row["half_rtt_us"]["p99"], row["half_rtt_us"]["p50"])
+            else:
+                self.assertGreater(row["messages_per_s"], 0)
+                self.assertAlmostEqual(row["bytes_per_s"] / row["messages_per_s"], row["bytes"], delta=1)
+        for program in ("message_troupe", "message_ucx", "message_caf_io", "message_grpc"):
+            self.assertEqual(processes_of(program), [])
 
     def test_step(self):
         if not os.path.isdir("/usr/share/datasets/fashion-mnist"):

@@ -12,6 +12,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <unistd.h>
 
+#include "runtime/base/counter_rng.hpp"
 #include "tests/support/asio_loop.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/exchange.hpp"
@@ -96,6 +97,8 @@ TEST_CASE("rendezvous: the right token gets in, and both sides learn what was sa
   CHECK(answer->director == incarnation_id{7, 8});
   CHECK(answer->address == peer_address(100, std::byte{9}));
   CHECK(answer->settings == "opaque");
+  CHECK(answer->secret.valid());
+  CHECK(answer->secret.bytes() == here.server->secret_of({5, 6}).bytes());
   REQUIRE(here.offers.size() == 1);
   const auto& offer = here.offers.front();
   CHECK(offer.incarnation == incarnation_id{1, 2});
@@ -134,7 +137,7 @@ TEST_CASE("rendezvous: another version is refused and named") {
   const auto answer = here.join(here.token, {.version = 9});
   REQUIRE_FALSE(answer);
   CHECK(answer.failure().code == errc::wrong_version);
-  CHECK(answer.failure().text.find("version 1") != std::string::npos);
+  CHECK(answer.failure().text.find("version " + std::to_string(rendezvous_version)) != std::string::npos);
   CHECK(answer.failure().text.find("version 9") != std::string::npos);
   CHECK(here.offers.empty());
 }
@@ -240,6 +243,66 @@ TEST_CASE("rendezvous: a server that does not hold the token is found out by the
   CHECK(result->failure().code == errc::refused);
 }
 
+// `sound`, changed in one to four places: a bit, a byte, a cut, a repeated piece.
+wire_bytes damaged(const wire_bytes& sound, std::uint64_t number) {
+  const counter_rng random{number, stream_of("damaged streams")};
+  auto bytes = sound;
+  for (std::uint64_t at = 0; at < 1 + random.bits(99) % 4 && !bytes.empty(); ++at) {
+    const auto draw = random.block(at);
+    const auto place = static_cast<std::ptrdiff_t>(draw[0] % bytes.size());
+    auto& byte = bytes[static_cast<std::size_t>(place)];
+    if (draw[1] % 4 == 0) byte ^= std::byte{1} << (draw[2] % 8);
+    if (draw[1] % 4 == 1) byte = static_cast<std::byte>(draw[2] & 0xffU);
+    if (draw[1] % 4 == 2) bytes.erase(bytes.begin() + place, bytes.end());
+    if (draw[1] % 4 == 3) bytes.insert(bytes.end(), sound.begin(), sound.begin() + place % 32);
+  }
+  return bytes;
+}
+
+TEST_CASE("rendezvous: damaged streams of several frames cost the server nothing (RV-1, RV-2)") {
+  house here;
+  auto sound = encode_nonce(rendezvous_version, exchange_step::hello, rendezvous_nonce{});
+  const auto offer = encode_signed(rendezvous_version, exchange_step::offer, encode_offer(some_offer()), {});
+  sound.insert(sound.end(), offer.begin(), offer.end());
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    auto socket = here.stranger(damaged(sound, round));
+    socket.shutdown(tcp::socket::shutdown_send);
+    std::vector<char> said;
+    bool ended = false;
+    boost::asio::async_read(socket, boost::asio::dynamic_buffer(said),
+                            [&](const boost::system::error_code&, std::size_t) { ended = true; });
+    REQUIRE(here.loop.run_until([&] { return ended; }));
+  }
+  CHECK(here.offers.empty());
+  CHECK(here.server->counters().admitted == 0);
+  CHECK(here.join(here.token));
+}
+
+TEST_CASE("rendezvous: damaged answers are refused, or tried again until the deadline (RV-1, RV-2)") {
+  asio_loop loop;
+  const auto token = job_token::generate(loop.random);
+  auto sound = encode_nonce(rendezvous_version, exchange_step::challenge, {});
+  const auto answer =
+      encode_signed(rendezvous_version, exchange_step::answer, encode_answer(some_answer()), {});
+  sound.insert(sound.end(), answer.begin(), answer.end());
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    tcp::acceptor impostor{loop.context, {boost::asio::ip::make_address("127.0.0.1"), 0}};
+    const auto bytes = damaged(sound, round);
+    tcp::socket socket{loop.context};
+    impostor.async_accept(socket, [&](const boost::system::error_code& failed) {
+      boost::system::error_code ignored; // the client may have left already
+      if (!failed) boost::asio::write(socket, boost::asio::buffer(bytes.data(), bytes.size()), ignored);
+    });
+    asio_rendezvous_client client{loop.context, loop.clock, loop.random, token};
+    std::optional<expected<join_answer>> result;
+    client.join("127.0.0.1:" + std::to_string(impostor.local_endpoint().port()), some_offer(),
+                std::chrono::milliseconds{20},
+                [&](expected<join_answer> said) { result = std::move(said); });
+    REQUIRE(loop.run_until([&] { return result.has_value(); }));
+    CHECK_FALSE(*result);
+  }
+}
+
 TEST_CASE("rendezvous: a port in use is one line that names the option and the address") {
   house here;
   asio_rendezvous_server second{
@@ -306,6 +369,31 @@ TEST_CASE("exchange: a proof covers purpose, versions, nonces, what it answers t
     CHECK_FALSE(same_proof(proof, prove("token-token-token", proof_purpose::offer, other, body)));
   }
   CHECK_FALSE(same_proof(proof, std::span{proof}.first(31)));
+}
+
+TEST_CASE("exchange: the path secret is HKDF-SHA256 of the token, and another one for another job") {
+  constexpr std::string_view token = "0123456789abcdef0123456789abcdef";
+  const auto secret = derive_path_secret(token, {5, 6});
+  std::string hex;
+  for (const auto byte : secret.bytes())
+    hex += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> 4],
+        hex += "0123456789abcdef"[std::to_integer<unsigned>(byte) & 15];
+  // Computed by Python's hmac: extract with the salt (5, 6), then expand with "troupe path secret" and 1.
+  CHECK(hex == "fd2f6616481e34e5e7fabacf31a72235143c839741febdb86a8e09f4e219aebc");
+  CHECK(secret.bytes() != derive_path_secret(token, {5, 7}).bytes());
+  CHECK(secret.bytes() != derive_path_secret("0123456789abcdef0123456789abcdeF", {5, 6}).bytes());
+}
+
+TEST_CASE("exchange: numbers of an offer are bounded") {
+  for (int field = 0; field < 5; ++field) {
+    auto offer = some_offer();
+    if (field == 0) offer.slot = -2;
+    if (field == 1) offer.slot = limits::workers_max;
+    if (field == 2) offer.slot = (std::int64_t{1} << 32) + 3; // another slot's number, were it cut to 32 bits
+    if (field == 3) offer.pid = 0;
+    if (field == 4) offer.pid = limits::rendezvous_pid_max + 1;
+    CHECK(decode_offer(encode_offer(offer)).failure().code == errc::refused);
+  }
 }
 
 TEST_CASE("token: read from a file or a descriptor, trimmed and bounded; errors name the source") {

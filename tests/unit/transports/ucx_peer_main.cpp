@@ -26,7 +26,7 @@ public:
     auto opened = ucx_transport::open(loop_.context, loop_.clock, self, {});
     if (!opened) return 1;
     network_ = std::move(opened.value());
-    network_->set_job(peer_job);
+    network_->set_job(peer_job, peer_secret);
     network_->set_listener(this);
     std::printf("%s %s\n", to_string(self).c_str(), hex_of(network_->local_address()).c_str());
     std::fflush(stdout);

@@ -31,7 +31,7 @@ struct parent {
         ucx_transport::open(loop.context, loop.clock, random_id_from<incarnation_id>(loop.random), {});
     REQUIRE(opened);
     network = std::move(opened.value());
-    network->set_job(peer_job);
+    network->set_job(peer_job, peer_secret);
     network->set_listener(&listener);
   }
   // Connects and waits for the first answer.

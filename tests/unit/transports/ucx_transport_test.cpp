@@ -1,4 +1,6 @@
 // What only the UCX transport promises (UX-1 .. UX-5), within one process.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include <catch2/catch_test_macros.hpp>
@@ -8,6 +10,7 @@
 #include "tests/support/transport_pairs.hpp"
 #include "runtime/base/dead_incarnations.hpp"
 #include "transports/ucx/frame.hpp"
+#include "transports/ucx/hello_proof.hpp"
 #include "transports/ucx/send_pool.hpp"
 
 namespace troupe::test {
@@ -40,7 +43,7 @@ TEST_CASE("ucx: another job's hello is dropped and counted; the sender sees a lo
   recording_listener at_stranger;
   stranger.set_listener(&at_stranger);
   CHECK(stranger.connect(pair.b->self(), pair.b->local_address()).failure().code == errc::bad_argument);
-  stranger.set_job({9, 9});
+  stranger.set_job({9, 9}, ucx_pair::secret());
   REQUIRE(stranger.connect(pair.b->self(), pair.b->local_address()));
   REQUIRE(stranger.send(pair.b->self(), payload));
   REQUIRE(pair.loop.run_until([&] { return at_stranger.losses.size() == 1; }));
@@ -48,6 +51,58 @@ TEST_CASE("ucx: another job's hello is dropped and counted; the sender sees a lo
   CHECK(ucx(pair.b).counters().dropped_stale == 1);
   CHECK(pair.at_b.messages.empty());
   REQUIRE(pair.loop.run_until([&] { return stranger.idle() && ucx(pair.b).idle(); }));
+}
+
+TEST_CASE("ucx: a hello without the proof of the job's secret is dropped and counted (UX-6)") {
+  ucx_pair pair;
+  ucx_settings settings;
+  settings.handshake_timeout = std::chrono::milliseconds{50};
+  auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), settings);
+  REQUIRE(opened);
+  auto& stranger = **opened; // knows the job's id, which has crossed in the clear, and not its secret
+  recording_listener at_stranger;
+  stranger.set_listener(&at_stranger);
+  stranger.set_job(ucx_pair::job, path_secret{path_secret::key{std::byte{8}}});
+  REQUIRE(stranger.connect(pair.b->self(), pair.b->local_address()));
+  REQUIRE(stranger.send(pair.b->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return at_stranger.losses.size() == 1; }));
+  CHECK(ucx(pair.b).counters().dropped_unproved == 1);
+  CHECK(ucx(pair.b).counters().dropped_stale == 0);
+  CHECK(ucx(pair.b).counters().paths_opened == 0);
+  CHECK(pair.at_b.messages.empty());
+  // Nor is the stranger believed by whoever connects to it: no hello of its comes through.
+  REQUIRE(pair.a->connect(stranger.self(), stranger.local_address()));
+  REQUIRE(pair.loop.run_until([&] { return stranger.counters().dropped_unproved == 1; }));
+  CHECK(ucx(pair.a).counters().paths_opened == 0);
+}
+
+TEST_CASE(
+    "ucx: the proof of a hello covers the secret, the job, both ends, the path and the address (UX-6)") {
+  path_secret::key key{};
+  for (std::size_t at = 0; at < key.size(); ++at)
+    key[at] = static_cast<std::byte>(at);
+  const path_secret secret{key};
+  constexpr std::string_view text = "address";
+  const auto address = std::as_bytes(std::span{text});
+  const hello_claim claim{.job = {1, 2}, .from = {3, 4}, .to = {5, 6}, .path = 7, .address = address};
+  const auto proof = prove_hello(secret, claim);
+  // Computed by Python's hmac and hashlib: 948e7a7e5fe726c2585a891c43212322.
+  const std::array<std::uint8_t, 16> want{0x94, 0x8e, 0x7a, 0x7e, 0x5f, 0xe7, 0x26, 0xc2,
+                                          0x58, 0x5a, 0x89, 0x1c, 0x43, 0x21, 0x23, 0x22};
+  CHECK(std::ranges::equal(proof, std::as_bytes(std::span{want})));
+  CHECK(proves(proof, secret, claim));
+  key[31] ^= std::byte{1};
+  CHECK_FALSE(proves(proof, path_secret{key}, claim));
+  for (int field = 0; field < 5; ++field) {
+    auto other = claim;
+    if (field == 0) other.job = {1, 3};
+    if (field == 1) other.from = {3, 5};
+    if (field == 2) other.to = {3, 4};
+    if (field == 3) other.path = 8;
+    if (field == 4) other.address = address.first(6);
+    CHECK_FALSE(proves(proof, secret, other));
+  }
+  CHECK_FALSE(proves(prove_hello({}, claim), {}, claim)); // no secret proves nothing
 }
 
 TEST_CASE("ucx: a hello that comes before the job is known is heard once it is (UX-3)") {
@@ -64,7 +119,7 @@ TEST_CASE("ucx: a hello that comes before the job is known is heard once it is (
   REQUIRE(pair.a->send(pair.b->self(), payload));
   REQUIRE(pair.loop.run_until([&] { return pair.at_b.messages.size() == 1; }));
   CHECK(at_late.messages.empty());
-  late.set_job(ucx_pair::job);
+  late.set_job(ucx_pair::job, ucx_pair::secret());
   REQUIRE(pair.loop.run_until([&] { return at_late.messages.size() == 1; }));
   CHECK(late.counters().dropped_stale == 0);
 }
@@ -90,7 +145,7 @@ TEST_CASE("ucx: a handshake that nobody answers ends at its deadline (UX-1)") {
   settings.handshake_timeout = std::chrono::milliseconds{30};
   auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), settings);
   REQUIRE(opened);
-  (*opened)->set_job(ucx_pair::job);
+  (*opened)->set_job(ucx_pair::job, ucx_pair::secret());
   recording_listener listener;
   (*opened)->set_listener(&listener);
   REQUIRE((*opened)->connect((*silent)->self(), (*silent)->local_address()));
@@ -110,7 +165,7 @@ TEST_CASE("ucx: a goodbye that nobody answers ends at its deadline (UX-4)") {
   auto silent = ucx_transport::open(other.context, other.clock, pair.fresh(), {});
   REQUIRE(silent);
   auto& peer = **silent;
-  peer.set_job(ucx_pair::job);
+  peer.set_job(ucx_pair::job, ucx_pair::secret());
   recording_listener listener;
   peer.set_listener(&listener);
   REQUIRE(pair.a->connect(peer.self(), peer.local_address()));

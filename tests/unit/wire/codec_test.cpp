@@ -109,11 +109,11 @@ TEST_CASE("codec: cut, extended and damaged bodies are refused or decoded, never
   auto longer = good;
   longer.push_back(std::byte{0});
   CHECK(decode_body<everything>(longer).failure().code == errc::corrupt);
-  auto bad_flag = good;
-  bad_flag[0] = std::byte{2};
+  auto bad_flag = good; // behind the length of the struct
+  bad_flag[4] = std::byte{2};
   CHECK(decode_body<everything>(bad_flag).failure().code == errc::corrupt);
   auto bad_enum = good;
-  bad_enum[1] = std::byte{3};
+  bad_enum[5] = std::byte{3};
   CHECK(decode_body<everything>(bad_enum).failure().code == errc::corrupt);
 
   const counter_rng random{2, stream_of("codec fuzz")};

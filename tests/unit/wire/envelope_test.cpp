@@ -10,6 +10,7 @@
 #include "runtime/wire/codec.hpp"
 #include "runtime/wire/envelope.hpp"
 #include "tests/unit/wire/allocation_counter.hpp"
+#include "tests/unit/wire/hex.hpp"
 
 namespace {
 
@@ -82,34 +83,28 @@ TEST_CASE("envelope: what is decoded is what was encoded (EN-1)", "[wire]") {
   check_equal(*back_bare, bare);
 }
 
-TEST_CASE("envelope: the bytes on the wire do not change by accident (golden)", "[wire]") {
+TEST_CASE("envelope: the bytes on the wire do not change by accident (golden, 0.1.0)", "[wire]") {
   const auto full = encoded(sample());
-  std::string hex;
-  for (const auto byte : full.content()) {
-    static constexpr std::string_view digits = "0123456789abcdef";
-    hex += digits[std::to_integer<unsigned>(byte) >> 4];
-    hex += digits[std::to_integer<unsigned>(byte) & 15];
-  }
-  CHECK(hex == "0000000013000000" // segment table
-               "000000000a000300" // root pointer: 10 data words, 3 pointers
-               "0100000000000000" // job, high
-               "0200000000000000" // job, low
-               "0300000000000000" // sender, high
-               "0400000000000000" // sender, low
-               "0500000000000000" // generation
-               "0600000000000000" // target
-               "0700000000000000" // source
-               "0800000000000000" // correlation
-               "0900000000000000" // type
-               "0200190000000000" // kind, status
-               "090000005a000000" // name pointer
-               "0d00000022000000" // text pointer
-               "0d00000052000000" // body pointer
-               "7072656665746368" // name
-               "6572000000000000"
-               "7768790000000000" // text
-               "3031323334353637" // body
-               "3839000000000000");
+  CHECK(hex_of(full.content()) == "0000000013000000" // segment table
+                                  "000000000a000300" // root pointer: 10 data words, 3 pointers
+                                  "0100000000000000" // job, high
+                                  "0200000000000000" // job, low
+                                  "0300000000000000" // sender, high
+                                  "0400000000000000" // sender, low
+                                  "0500000000000000" // generation
+                                  "0600000000000000" // target
+                                  "0700000000000000" // source
+                                  "0800000000000000" // correlation
+                                  "0900000000000000" // type
+                                  "0200190000000000" // kind, status
+                                  "090000005a000000" // name pointer
+                                  "0d00000022000000" // text pointer
+                                  "0d00000052000000" // body pointer
+                                  "7072656665746368" // name
+                                  "6572000000000000"
+                                  "7768790000000000" // text
+                                  "3031323334353637" // body
+                                  "3839000000000000");
 }
 
 TEST_CASE("envelope: limits are kept on both sides (EN-3)", "[wire]") {

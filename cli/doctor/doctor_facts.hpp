@@ -1,0 +1,42 @@
+// Doctor facts: what was found on this machine, before anyone judges it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::doctor {
+
+// Two processes of the tool exchanged messages over the transport, as a job's would.
+struct path_facts {
+  std::vector<std::string> lanes; // "tcp/lo"
+  double half_rtt_us{0};          // 8 B, median
+  double bytes_per_s{0};          // 1 MiB transfers
+};
+
+// A library whose header was read when this program was built, and that is loaded now.
+struct library_facts {
+  std::string name;
+  std::string built;
+  std::string loaded; // empty: it does not say
+};
+
+struct doctor_facts {
+  std::string transport{"tcp"};           // asked for, as --transport takes it
+  std::vector<std::string> ucx_resources; // "tcp/lo", "sysv/memory": what UCX could use
+  bool loopback_up{false};
+  std::optional<path_facts> path;
+  std::string path_failure;                         // why there is no path
+  std::map<std::string, std::string> environment;   // of launchers and of UCX
+  std::optional<std::uint64_t> shm_total, shm_free; // /dev/shm, bytes; nothing: not there
+  std::uint64_t open_files_soft{0}, open_files_hard{0};
+  std::uint64_t memory_total{0}, memory_available{0}; // bytes
+  int overcommit{0};                                  // vm.overcommit_memory
+  std::string dataset_directory;
+  std::vector<std::string> dataset_missing; // files
+  std::vector<library_facts> libraries;
+};
+
+} // namespace troupe::doctor
