@@ -6,13 +6,22 @@
 
 namespace troupe {
 
-codec_table& codec_table::add(entry what, std::type_index type) {
+codec_table& codec_table::add(entry what, const std::type_info* type) {
   const auto number = what.type;
   const auto [place, fresh] = by_number_.try_emplace(number, std::move(what));
-  const auto known = by_type_.find(type);
-  invariant(fresh || (known != by_type_.end() && known->second == number), "CT-1: one number, one type");
-  by_type_.insert_or_assign(type, number);
+  const auto* known = find(type);
+  invariant(fresh || known == &place->second, "CT-1: one number, one type");
+  by_type_.insert_or_assign(*type, number);
+  by_address_.insert_or_assign(type, number);
   return *this;
+}
+
+// A type that another library knows has another address there, and the same name.
+const codec_table::entry* codec_table::find(const std::type_info* type) const {
+  if (const auto here = by_address_.find(type); here != by_address_.end())
+    return &by_number_.at(here->second);
+  const auto known = by_type_.find(*type);
+  return known != by_type_.end() ? &by_number_.at(known->second) : nullptr;
 }
 
 expected<encoded_message> codec_table::encode(const caf::type_erased_tuple& content,
@@ -24,13 +33,11 @@ expected<encoded_message> codec_table::encode(const caf::type_erased_tuple& cont
     return encoded_message{raw.type, *raw.bytes, false};
   }
   const auto* type = content.size() == 1 ? content.type(0).second : nullptr;
-  const auto known = type != nullptr ? by_type_.find(*type) : by_type_.end();
-  if (known == by_type_.end())
-    return error{errc::bad_argument, "no codec for a message of " + content.stringify()};
-  const auto& form = by_number_.at(known->second);
-  const auto body = form.encode(content.get(0), into);
+  const auto* form = type != nullptr ? find(type) : nullptr;
+  if (form == nullptr) return error{errc::bad_argument, "no codec for a message of " + content.stringify()};
+  const auto body = form->encode(content.get(0), into);
   if (!body) return body.failure();
-  return encoded_message{form.type, *body, form.generation_bound};
+  return encoded_message{form->type, *body, form->generation_bound};
 }
 
 expected<caf::message> codec_table::decode(std::uint64_t type, std::span<const std::byte> body) const {

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <typeindex>
+#include <typeinfo>
 #include <unordered_map>
 
 #include <caf/make_message.hpp>
@@ -40,7 +41,7 @@ public:
                        if (!value) return value.failure();
                        return caf::make_message(std::move(*value));
                      }},
-               typeid(T));
+               &typeid(T));
   }
   template <class First, class Second, class... Rest>
   codec_table& add() {
@@ -64,10 +65,12 @@ private:
     expected<std::span<const std::byte>> (*encode)(const void*, std::span<std::byte>);
     expected<caf::message> (*decode)(std::span<const std::byte>);
   };
-  codec_table& add(entry what, std::type_index type);
+  codec_table& add(entry what, const std::type_info* type);
+  [[nodiscard]] const entry* find(const std::type_info* type) const;
 
   std::unordered_map<std::uint64_t, entry> by_number_;
   std::unordered_map<std::type_index, std::uint64_t> by_type_;
+  std::unordered_map<const std::type_info*, std::uint64_t> by_address_; // the same, without comparing names
 };
 
 } // namespace troupe

@@ -60,7 +60,8 @@ private:
   struct inbound_channel {
     caf::strong_actor_ptr target; // null: it ended, with `reason`
     wire_reason reason;
-    std::shared_ptr<edge_account> account; // with a target
+    std::shared_ptr<edge_account> account;    // with a target
+    caf::scheduled_actor* scheduled{nullptr}; // the target, where it has a mailbox that can be looked into
   };
   struct inbound_link {
     caf::strong_actor_ptr source; // the proxy of the peer's actor
@@ -129,7 +130,7 @@ private:
   published resolve(const envelope& open) const;
   void bounce(incarnation_id to, const envelope& what, const error& cause);
   void target_ended(incarnation_id peer, std::uint64_t channel, const caf::error& reason);
-  [[nodiscard]] bool has_room(const caf::strong_actor_ptr& target) const;
+  [[nodiscard]] bool has_room(caf::scheduled_actor* target) const;
 
   actor_runtime& runtime_;
   transport& network_;

@@ -89,7 +89,7 @@ void office_core::on_content(incarnation_id from, const envelope& what) {
     return bounce(from, what, cause_of(channel->second.reason));
   const auto account = channel->second.account;
   if (!account->take()) return bounce(from, what, {errc::no_credit, "sent without credit"}); // PO-7
-  if (probe<"office.mailbox_full">::when(!has_room(target))) {
+  if (probe<"office.mailbox_full">::when(!has_room(channel->second.scheduled))) {
     account->handled();
     return bounce(from, what, {errc::no_credit, "the actor's mailbox is full"});
   }
@@ -158,10 +158,9 @@ void office_core::not_delivered(std::span<const std::byte> payload, const error&
                   nullptr);
 }
 
-bool office_core::has_room(const caf::strong_actor_ptr& target) const {
-  auto* actor = dynamic_cast<caf::scheduled_actor*>(target->get());
-  if (actor == nullptr) return true;
-  auto& mailbox = actor->mailbox();
+bool office_core::has_room(caf::scheduled_actor* target) const {
+  if (target == nullptr) return true;
+  auto& mailbox = target->mailbox();
   // A blocked mailbox is empty, and must not be looked into.
   return mailbox.blocked() || mailbox.closed() || mailbox.size() < settings_.mailbox_messages_max;
 }
@@ -212,7 +211,9 @@ void office_core::on_open(incarnation_id from, const envelope& what) {
   auto found = inbound.size() < settings_.channels_max // PO-5
                    ? resolve(what)
                    : published{nullptr, {exit_status::of(errc::no_credit), "too many handles"}};
-  inbound.emplace(what.target, inbound_channel{found.actor, found.reason, new_account(from, what.target)});
+  auto* actor = found.actor != nullptr ? found.actor->get() : nullptr;
+  inbound.emplace(what.target, inbound_channel{found.actor, found.reason, new_account(from, what.target),
+                                               dynamic_cast<caf::scheduled_actor*>(actor)});
   if (probe<"office.opened_in_vain">::when(found.actor == nullptr)) {
     auto out = stamped(envelope_kind::down);
     out.target = what.target;

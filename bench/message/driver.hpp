@@ -2,8 +2,9 @@
 // echo answers. What differs between systems is the types of the messages (`Words`).
 //
 // Flow:     driver -> ping -> echo -> ping -> driver; driver -> piece... -> echo -> ack -> driver
-// A piece that comes back (no credit) is counted, and sent again once the echo has acknowledged something; if
-// nothing is under way any more, at the next turn. The window shrinks to what was taken, and grows slowly.
+// Where the system gives credit, the driver sends what it has credit for, and asks to be told of more. A piece
+// that comes back all the same is counted, and sent again once the echo has acknowledged something; if nothing
+// is under way any more, at the next turn. The window shrinks to what was taken, and grows slowly.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +25,13 @@ struct driver_outcome {
 };
 using driver_done = std::function<void(driver_outcome)>;
 
+// How a system says how much may be sent to the echo. Empty: it does not say.
+struct driver_credit {
+  std::function<std::uint64_t(const caf::actor& to)> now;
+  std::function<void(const caf::actor& to, const caf::actor& who)>
+      when_ready; // then `on_ready` of the driver
+};
+
 // Of the driver alone.
 struct resume_stream {
   static constexpr std::string_view wire_name = "bench.resume_stream";
@@ -34,9 +42,10 @@ inline constexpr std::uint64_t window_growth = 4; // pieces, at each acknowledge
 template <class Words>
 class driver_state {
 public:
-  void start(caf::event_based_actor* self, const program_options& options, caf::actor echo,
-             driver_done done) {
+  void start(caf::event_based_actor* self, const program_options& options, caf::actor echo, driver_done done,
+             driver_credit credit = {}) {
     self_ = self;
+    credit_ = std::move(credit);
     options_ = options;
     outcome_.echo = std::move(echo);
     done_ = std::move(done);
@@ -72,6 +81,10 @@ public:
     held_ = false;
     pump();
   }
+  void on_ready() {
+    waits_ = false;
+    pump();
+  }
   void on_finished(double seconds, double allocations) {
     counts_.sender = per_message(options_.stream);
     counts_.receiver = allocations;
@@ -90,11 +103,18 @@ private:
     self_->send(outcome_.echo, typename Words::ping{answered_});
   }
   void pump() {
+    if (waits_) return;
+    auto room = credit_.now ? credit_.now(outcome_.echo) : options_.stream;
     typename Words::piece piece{};
-    while (!held_ && under_way() < window_ && sent_ - outcome_.came_back < options_.stream) {
+    for (; !held_ && room > 0 && wants_to_send(); --room) {
       piece.number = static_cast<std::uint32_t>(sent_++);
       self_->send(outcome_.echo, piece);
     }
+    waits_ = room == 0 && credit_.when_ready && wants_to_send();
+    if (waits_) credit_.when_ready(outcome_.echo, self_);
+  }
+  [[nodiscard]] bool wants_to_send() const {
+    return under_way() < window_ && sent_ - outcome_.came_back < options_.stream;
   }
   [[nodiscard]] std::uint64_t under_way() const { return sent_ - outcome_.came_back - acknowledged_; }
   double per_message(std::uint64_t messages) const {
@@ -113,7 +133,9 @@ private:
   bench_clock::time_point left_;
   std::uint64_t answered_{0}, sent_{0}, acknowledged_{0};
   std::uint64_t window_{stream_window};
-  bool held_{false};
+  bool held_{false};  // pieces came back
+  bool waits_{false}; // for credit
+  driver_credit credit_;
   std::optional<std::uint64_t> allocations_;
   allocation_counts counts_;
 };

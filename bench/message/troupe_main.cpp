@@ -191,8 +191,10 @@ private:
         [this, self, state](const words::ready&) {
           const auto echo = caf::actor_cast<caf::actor>(self->current_sender());
           self->monitor(echo);
-          state->start(self, options_, echo, [this](driver_outcome out) { on_measured(std::move(out)); });
+          state->start(
+              self, options_, echo, [this](driver_outcome out) { on_measured(std::move(out)); }, credit());
         },
+        [state](const edge_ready&) { state->on_ready(); },
         [state](const undelivered& what) {
           if (what.cause.code == errc::no_credit)
             state->on_returned();
@@ -201,6 +203,12 @@ private:
         },
     };
     return own.or_else(driver_handlers<words>(state));
+  }
+
+  driver_credit credit() {
+    return {.now = [this](const caf::actor& to) { return end_->office.credit(to); },
+            .when_ready = [this](const caf::actor& to,
+                                 const caf::actor& who) { end_->office.when_ready(to, who); }};
   }
 
   void on_measured(driver_outcome out) {

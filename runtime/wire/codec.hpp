@@ -135,8 +135,11 @@ private:
   }
   template <class T, std::size_t N>
   void write(const std::array<T, N>& values) {
-    for (const auto& value : values)
-      write(value);
+    if constexpr (wire_number<T> || std::same_as<T, std::byte>)
+      raw(values.data(), sizeof values);
+    else
+      for (const auto& value : values)
+        write(value);
   }
   template <class T>
   void write(const std::vector<T>& values) {
@@ -273,8 +276,13 @@ private:
   }
   template <class T, std::size_t N>
   void read(std::array<T, N>& values) {
-    for (auto& value : values)
-      read(value);
+    if constexpr (wire_number<T> || std::same_as<T, std::byte>) {
+      const auto bytes = take(sizeof values);
+      if (!failed_ && N != 0) std::memcpy(values.data(), bytes.data(), sizeof values);
+    } else {
+      for (auto& value : values)
+        read(value);
+    }
   }
   template <class T>
   void read(std::vector<T>& values) {
