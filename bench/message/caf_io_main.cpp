@@ -1,7 +1,7 @@
 // CAF's own network module (libcaf_io, BASP over tcp): the baseline `caf_io` of `bench message`.
 //
 // The same actors as Troupe's, published and found through the middleman; CAF serialises the messages. A
-// payload of 1 MiB is a message, too. Scheduler: `sharing`, which wakes up sooner than CAF's default.
+// payload of 1 MiB is a message, too. Scheduler: CAF's default, or `sharing`, which wakes up sooner.
 #include <cstdio>
 
 #include <caf/io/all.hpp>
@@ -77,9 +77,9 @@ auto inspect(Inspector& f, words::payload_ack& x) {
 
 class config final : public caf::actor_system_config {
 public:
-  config() {
+  explicit config(const std::string& scheduler) {
     load<caf::io::middleman>();
-    set("scheduler.policy", caf::atom("sharing"));
+    if (scheduler == "sharing") set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", 2U);
     set("logger.console-verbosity", caf::atom("quiet"));
     set("logger.file-verbosity", caf::atom("quiet"));
@@ -113,7 +113,7 @@ caf::behavior waiting_echo(caf::event_based_actor* self) {
 
 int run_peer(const program_options& options) {
   auto link = peer_link::inherited(options.peer);
-  config settings;
+  config settings{options.scheduler};
   caf::actor_system system{settings};
   const auto echo = system.spawn(waiting_echo);
   const auto port = system.middleman().publish(echo, 0, "127.0.0.1");
@@ -188,7 +188,7 @@ int run_driver(const program_options& options) {
   if (!link) return fail(link.failure());
   const auto port = link->hear();
   if (!port) return fail(port.failure());
-  config settings;
+  config settings{options.scheduler};
   caf::actor_system system{settings};
   const auto echo =
       system.middleman().remote_actor("127.0.0.1", static_cast<std::uint16_t>(std::stoul(*port)));

@@ -29,6 +29,10 @@ std::vector<message_series> all_series() {
                        .wake = wake,
                        .round_trip_share = wake == "poll" ? 0.1 : 1});
   all.push_back({.system = "caf_io", .program = "message_caf_io", .share = 0.25});
+  all.push_back({.system = "caf_io_sharing",
+                 .program = "message_caf_io",
+                 .share = 0.25,
+                 .further = {"--scheduler", "sharing"}});
   all.push_back({.system = "grpc", .program = "message_grpc"});
   return all;
 }
@@ -40,11 +44,13 @@ bool built(const message_series& what) {
 
 std::vector<std::string> arguments_of(const message_series& what, const message_counts& counts) {
   const auto count = [&](double of) { return std::to_string(static_cast<std::uint64_t>(of * what.share)); };
-  return {"--lane",        what.lane,
-          "--wake",        what.wake,
-          "--round-trips", count(counts.round_trips * what.round_trip_share),
-          "--stream",      count(counts.stream),
-          "--bulk",        count(counts.bulk)};
+  std::vector<std::string> arguments{"--lane",        what.lane,
+                                     "--wake",        what.wake,
+                                     "--round-trips", count(counts.round_trips * what.round_trip_share),
+                                     "--stream",      count(counts.stream),
+                                     "--bulk",        count(counts.bulk)};
+  arguments.insert(arguments.end(), what.further.begin(), what.further.end());
+  return arguments;
 }
 
 std::string progress_of(const message_series& one, std::uint32_t round) {
@@ -74,6 +80,7 @@ void add_notes(bench_report& report, const std::vector<message_series>& all) {
       "actor to actor",
       "messages of 100 B: one way, counted at the receiver; 1 MiB: payloads received in whole; troupe by its "
       "bulk path, caf_io and grpc as messages",
+      "caf_io: CAF's network module as it comes; caf_io_sharing: with CAF's scheduler that wakes up sooner",
       "ucx_perftest: raw UCX active messages by a program of this build, with the same lanes and options"};
   for (const auto& one : all)
     for (const auto& note : one.notes)

@@ -99,6 +99,9 @@ std::vector<ratio> ratios_of(const std::vector<message_series>& all) {
   if (const auto* other = find(all, "caf_io", "tcp", "sleep"); other != nullptr)
     add("half round trip of 8 B, CAF's network module / troupe", other->half_rtt_p50, own->half_rtt_p50,
         "at least 5");
+  if (const auto* other = find(all, "caf_io_sharing", "tcp", "sleep"); other != nullptr)
+    add("half round trip of 8 B, CAF's network module with its scheduler `sharing` / troupe",
+        other->half_rtt_p50, own->half_rtt_p50, "");
   out.push_back({"messages of 100 B a second one way, troupe, tcp, sleep / 800,000",
                  median(own->messages_per_s) / 800'000, "at least 1"});
   return out;

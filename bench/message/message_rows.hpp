@@ -18,6 +18,7 @@ struct message_series {
   std::string wake{"sleep"};
   double share{1}; // of the counts of messages: slow systems get fewer
   double round_trip_share{1};
+  std::vector<std::string> further; // arguments of the program
 
   std::vector<double> half_rtt_p50, half_rtt_p99, messages_per_s, bytes_per_s;
   std::vector<std::string> notes;

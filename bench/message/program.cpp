@@ -20,6 +20,8 @@ parsed_options parse_options(int argc, char** argv, const std::string& about) {
   app.add_option("--round-trips", into.round_trips)->check(CLI::Range(1, 100'000'000));
   app.add_option("--stream", into.stream, "messages of 100 B")->check(CLI::Range(2, 1'000'000'000));
   app.add_option("--bulk", into.bulk, "payloads of 1 MiB")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--scheduler", into.scheduler, "of CAF, in its own program")
+      ->check(CLI::IsMember({"default", "sharing"}));
   app.add_option("--peer", into.peer, "(private)")->group("");
   try {
     app.parse(argc, argv);
@@ -34,7 +36,8 @@ std::vector<std::string> peer_arguments(const program_options& options) {
           "--wake",        options.wake,
           "--round-trips", std::to_string(options.round_trips),
           "--stream",      std::to_string(options.stream),
-          "--bulk",        std::to_string(options.bulk)};
+          "--bulk",        std::to_string(options.bulk),
+          "--scheduler",   options.scheduler};
 }
 
 void print_result(const program_options& options, const program_result& result) {

@@ -35,6 +35,7 @@ struct program_options {
   std::uint64_t round_trips{20'000};
   std::uint64_t stream{400'000};
   std::uint64_t bulk{512};
+  std::string scheduler{"default"}; // CAF's, in its own program: default, sharing
   int peer{-1}; // the descriptor to the process that started this one; -1: this one measures
 
   [[nodiscard]] std::uint64_t warm_up() const { return std::min(round_trips / 4 + 1, warm_up_max); }

@@ -219,7 +219,7 @@ class Bench(unittest.TestCase):
         self.assertEqual(by_system.pop("troupe"), everywhere)
         self.assertEqual(by_system.pop("ucx_perftest"), everywhere)
         for system, places in by_system.items():  # where their libraries are installed
-            self.assertIn(system, ("caf_io", "grpc"))
+            self.assertIn(system, ("caf_io", "caf_io_sharing", "grpc"))
             self.assertEqual(places, [("tcp", "sleep", size) for size in (8, 100, 1 << 20)])
         for row in rows:
             if row["bytes"] == 8:
