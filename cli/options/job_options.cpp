@@ -38,10 +38,11 @@ wrong text_value(job_settings& s, std::string_view text) {
   s.*Member = text;
   return std::nullopt;
 }
-wrong detect_after(job_settings& s, std::string_view text) {
+template <auto Member>
+wrong span_of_time(job_settings& s, std::string_view text) {
   const auto value = parse_duration(text);
   if (!value) return "not a duration";
-  s.detect_after = *value;
+  s.*Member = *value;
   return std::nullopt;
 }
 wrong resume(job_settings& s, std::string_view text) {
@@ -71,7 +72,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 25> table{{
+constexpr std::array<job_option, 26> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -83,6 +84,8 @@ constexpr std::array<job_option, 25> table{{
      text_value<&js::device>},
     {"--transport", "NAME", workers, "messages between processes: tcp, or shm on one host (tcp)", "tcp, shm",
      text_value<&js::transport>},
+    {"--spin", "DURATION", workers, "look for messages that long before sleeping; needs spare cores (0ms)",
+     "a duration such as 50us", span_of_time<&js::spin>},
 
     {"--steps", "N", training, "length in optimizer steps", "a whole number from 1", length<&js::steps>},
     {"--epochs", "N", training, "length in passes over the data; not with --steps", "a whole number from 1",
@@ -105,7 +108,7 @@ constexpr std::array<job_option, 25> table{{
      "auto, none, a step", resume},
 
     {"--detect-after", "DURATION", failures, "the one time-out setting; all others derive from it (1s)",
-     "a duration such as 250ms, 1s or 2min", detect_after},
+     "a duration such as 250ms, 1s or 2min", span_of_time<&js::detect_after>},
     {"--fault", "SPEC", failures, "injects a fault; may be given several times (see below)", "", fault_spec,
      true},
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <unistd.h>
 
@@ -136,6 +137,15 @@ process_spec worker_spec(const director_run& run, const job_settings& settings) 
   return spec;
 }
 
+void warn_of_spinning(director_run& run, const training_graph& graph, const job_settings& settings) {
+  const auto processes = settings.workers - settings.external + 1;
+  const auto processors = std::thread::hardware_concurrency();
+  if (settings.spin == duration{0} || processors > processes) return;
+  run.people->write(graph.identity().name + ": --spin " + format_duration(settings.spin) + ": " +
+                    std::to_string(processes) + " processes on " + std::to_string(processors) +
+                    " processors: those that look for messages take time from those that compute\n");
+}
+
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
   if (auto possible = check_output("--events", settings.events); !possible) return possible;
   if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
@@ -144,6 +154,8 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
   run.host = std::move(*host);
   run.people = text_writer::to_standard_error();
   if (settings.transport == "shm") run.people->write(graph.identity().name + ": " + shm_warning() + "\n");
+  warn_of_spinning(run, graph, settings);
+  run.host->loop().spin_for(settings.spin);
   if (auto opened = open_door(run, settings); !opened) return opened;
   if (auto locked = lock_directory(run, settings); !locked) return locked;
   if (auto opened = open_events(run, settings); !opened) return opened; // truncates: not another job's

@@ -60,18 +60,20 @@ void end(worker_run& run, const training_graph& graph, int code, const std::stri
 }
 
 // Each end of a path chooses its lanes for itself: both must choose from the same ones.
-expected<void> check_transport(const worker_run& run, const join_answer& joined) {
+expected<void> take_settings(const worker_run& run, const join_answer& joined) {
   const auto given = decode_handout(joined.settings);
   if (!given) return given.failure();
-  if (given->settings.transport == run.transport) return {};
-  return error{errc::bad_argument,
-               "--transport " + run.transport +
-                   ": the job runs with another one; accepted: " + given->settings.transport};
+  if (given->settings.transport != run.transport)
+    return error{errc::bad_argument,
+                 "--transport " + run.transport +
+                     ": the job runs with another one; accepted: " + given->settings.transport};
+  run.host->loop().spin_for(given->settings.spin);
+  return {};
 }
 
 void begin(worker_run& run, const training_graph& graph, const join_answer& joined) {
-  if (auto fits = check_transport(run, joined); !fits)
-    return end(run, graph, exit_code_of(fits.failure().code), fits.failure().text);
+  if (auto taken = take_settings(run, joined); !taken)
+    return end(run, graph, exit_code_of(taken.failure().code), taken.failure().text);
   run.host->network().set_job(joined.job, joined.secret);
   auto made = worker_process::make(
       {.env = run.host->env(),

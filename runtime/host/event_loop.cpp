@@ -38,9 +38,19 @@ struct event_loop::state {
   task_ring ring{tasks_at_start};
   bool wake_posted{false};
   bool closing{false};
+  duration spin{0};
   handler_memory wake_memory;
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
+
+  // Some handlers, or one after a sleep.
+  void run_some() {
+    for (const auto end = std::chrono::steady_clock::now() + spin; spin > duration{0} && !io.stopped();) {
+      if (io.poll() > 0) return;
+      if (std::chrono::steady_clock::now() >= end) break;
+    }
+    io.run_one();
+  }
 
   // One wake-up is under way at a time, so its memory is reused (EL-4).
   void wake() {
@@ -86,12 +96,19 @@ void event_loop::post(task work) {
 }
 
 void event_loop::run() {
-  die_on_exception([this] { state_->io.run(); });
+  die_on_exception([this] {
+    while (!state_->io.stopped())
+      state_->run_some();
+  });
   state_->io.restart();
 }
 
 void event_loop::stop() {
   state_->io.stop();
+}
+
+void event_loop::spin_for(duration longest) {
+  state_->spin = longest;
 }
 
 bool event_loop::run_until(inline_function<bool()> done, duration limit) {

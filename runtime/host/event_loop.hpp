@@ -34,6 +34,9 @@ public:
   // by then runs first. A stop before `run` makes it return at once.
   void run();
   void stop(); // any thread
+  // Before it sleeps, `run` looks that long whether there is something to do: sooner there, at the cost of a
+  // core. 0, the default: never. On the loop, or before `run`.
+  void spin_for(duration longest);
   // Runs until `done` holds (asked after each handler); false when `limit` passed or `stop` was called
   // before that. For a main's or a test's own thread.
   [[nodiscard]] bool run_until(inline_function<bool()> done, duration limit);

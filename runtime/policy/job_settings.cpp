@@ -70,6 +70,8 @@ result check_workers(const job_settings& s) {
   if (!is_device(s.device)) return refused("--device", s.device, "no such device", "auto, cpu, cuda:N");
   if (s.transport != "tcp" && s.transport != "shm")
     return refused("--transport", s.transport, "no such transport", "tcp, shm");
+  if (s.spin < duration{0} || s.spin > spin_max)
+    return refused("--spin", format_duration(s.spin), "out of range", "0ms to " + format_duration(spin_max));
   return {};
 }
 

@@ -38,6 +38,7 @@ struct job_settings {
   std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
   std::string device{"auto"};
   std::string transport{"tcp"}; // between processes: tcp, or shm (with the memory of a host)
+  duration spin{0};             // how long each event loop looks for messages before it sleeps
 
   // Length and batch
   std::optional<std::uint64_t> steps{};

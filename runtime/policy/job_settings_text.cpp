@@ -23,6 +23,7 @@ void each_field(Io& io, Settings& s) {
   io.field("external", s.external);
   io.field("device", s.device);
   io.field("transport", s.transport);
+  io.field("spin_ns", s.spin);
   io.field("steps", s.steps);
   io.field("epochs", s.epochs);
   io.field("global_batch", s.global_batch);

@@ -71,5 +71,6 @@ struct timeouts {
 inline constexpr duration detect_after_default = std::chrono::seconds{1};
 inline constexpr duration detect_after_min = std::chrono::milliseconds{50};
 inline constexpr duration detect_after_max = std::chrono::minutes{10};
+inline constexpr duration spin_max = std::chrono::seconds{1}; // as long as a failure may go unnoticed
 
 } // namespace troupe

@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/unit/host/allocation_count.hpp"
@@ -51,6 +52,28 @@ TEST_CASE("event loop: tasks from several threads all run, each thread's in its 
     REQUIRE(one.size() == 1000);
     CHECK(std::is_sorted(one.begin(), one.end()));
   }
+}
+
+TEST_CASE("event loop: one that spins runs tasks, timers and what other threads post, and stops") {
+  event_loop loop;
+  loop.spin_for(20ms);
+  int posted = 0;
+  boost::asio::steady_timer timer{loop.io()};
+  const auto ring = [&] {
+    timer.expires_after(1ms);
+    timer.async_wait([&](const boost::system::error_code&) { loop.stop(); });
+  };
+  std::jthread other{[&] {
+    for (int i = 0; i < 1000; ++i)
+      loop.post([&] { ++posted; });
+    loop.post(ring);
+  }};
+  loop.run();
+  CHECK(posted == 1000);
+  CHECK(timer.expiry() <= std::chrono::steady_clock::now());
+  loop.spin_for(0ms);
+  loop.post(ring);
+  loop.run();
 }
 
 struct repost {

@@ -51,6 +51,7 @@ TEST_CASE("job settings: numbers out of range are named with what is accepted") 
         "--checkpoint-every 0: too small; accepted: at least 1");
   CHECK(refusal([](auto& s) { s.detect_after = 1ms; }) ==
         "--detect-after 1ms: out of range; accepted: 50ms to 10min");
+  CHECK(refusal([](auto& s) { s.spin = 2s; }) == "--spin 2s: out of range; accepted: 0ms to 1s");
 }
 
 TEST_CASE("job settings: a global batch that does not divide says which do") {
@@ -113,6 +114,7 @@ job_settings unusual() {
   s.steps = 600;
   s.seed = std::numeric_limits<std::uint64_t>::max();
   s.transport = "shm";
+  s.spin = 50us;
   s.checkpoint_dir = "a \"quoted\" dir/\xc3\xa4";
   s.resume = *parse_resume("300");
   s.detect_after = 1234567891ns;
