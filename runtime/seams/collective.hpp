@@ -25,6 +25,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/base/task.hpp"
+#include "runtime/seams/rank_group.hpp"
 
 namespace troupe {
 
@@ -33,6 +34,9 @@ struct collective_shape {
   std::uint32_t world{1};
   std::uint32_t shards{1};
   std::size_t elements{0}; // float32 elements of one contribution
+  // Memory a rank for general operations (rank_group.hpp): larger ones go through it in pieces. 0: there are
+  // none.
+  std::size_t group_bytes{0};
 };
 
 struct reduction {
@@ -56,6 +60,9 @@ public:
   // By rank, how many meeting points of this communicator it has reached; the rank that is behind is the one
   // that the others wait for. Empty where the implementation cannot tell.
   [[nodiscard]] virtual std::vector<std::uint64_t> arrivals() const { return {}; }
+  // General operations between the same ranks; owned by the communicator. Null: the shape asked for none, or
+  // the implementation has none.
+  [[nodiscard]] virtual rank_group* group() { return nullptr; }
 };
 
 class collective {

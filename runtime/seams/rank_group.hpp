@@ -1,0 +1,81 @@
+// Rank group: general operations between the ranks of one generation, or between some of them.
+//
+// Every member issues the same calls in the same order; a send and its receive are one call of two members,
+// in order between them. Several calls may be under way; they complete in the order issued. The canonical
+// sum of gradients is not here: it belongs to the communicator (collective.hpp).
+//
+// Threads: `start` on the device's executor, where `done` runs, possibly before `start` returns; `abort` from
+//          any thread.
+// Owns:    nothing of what a call names: `in` and `out` outlive its `done`.
+// Fails:   aborted (GR-2); bad_argument: a call that does not fit the group or, where the implementation
+//          sees it, does not fit what the other members called. The text names rank, call and both sides.
+// Invariants:
+//   GR-1    every `done` is called exactly once, in the order of the calls.
+//   GR-2    after `abort` of the communicator every pending and later call ends with errc::aborted, in
+//           milliseconds.
+//   GR-3    what a call that failed has written to `out` means nothing; `in` is as it was.
+//   GR-4    the bits of a reduction depend on the members' values and their ranks only: values are added
+//           along one binary tree over the ranks (canonical_plan.hpp, a shard a rank), left + right. float16 and
+//           bfloat16 are added as float32 and rounded once, to nearest even.
+//   GR-5    a group never exchanges a byte with another one, nor with another generation's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "runtime/base/error.hpp"
+#include "runtime/base/task.hpp"
+
+namespace troupe {
+
+enum class element_type : std::uint8_t { float32, float64, float16, bfloat16, int32, int64 };
+inline constexpr std::size_t element_types = 6;
+
+// Bytes of one element.
+[[nodiscard]] constexpr std::size_t size_of(element_type type) {
+  constexpr std::size_t bytes[element_types]{4, 8, 2, 2, 4, 8};
+  return bytes[static_cast<std::size_t>(type)];
+}
+
+// `avg` is the sum divided by the number of members (integers: towards zero). min and max: a NaN wins.
+enum class reduce_op : std::uint8_t { sum, avg, min, max };
+
+// What `elements` counts, and how many elements `in` and `out` have, with W members:
+enum class group_call : std::uint8_t {
+  all_reduce,     // in [elements], out [elements]: everybody's values, reduced
+  reduce_scatter, // in [W x elements], out [elements]: part `rank` of what all_reduce would give
+  all_gather,     // in [elements], out [W x elements]: everybody's values, by rank
+  broadcast,      // in [elements] at rank `peer`, out [elements] at all
+  all_to_all,     // in [W x elements], out [W x elements]: part r goes to rank r, comes from rank r
+  send,           // in [elements], to rank `peer`
+  receive,        // out [elements], from rank `peer`
+  barrier,        // nothing moves; done when all have called
+};
+
+struct group_operation {
+  group_call call{group_call::barrier};
+  element_type type{element_type::float32};
+  reduce_op op{reduce_op::sum};
+  std::size_t elements{0};
+  std::uint32_t peer{0};           // rank within the group
+  std::span<const std::byte> in{}; // may be the very memory of `out` where both have the same size
+  std::span<std::byte> out{};
+};
+
+using group_done = inline_function<void(expected<void>), 64>;
+
+class rank_group {
+public:
+  virtual ~rank_group() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  [[nodiscard]] virtual std::uint32_t world() const = 0;
+  virtual void start(const group_operation& what, group_done done) = 0;
+  // The members `ranks` (of this group, ascending, without repetition), as a group of their own; ranks there
+  // are positions here. Called by every member of this group, in order with its other calls; null for who is
+  // not among them. Lives no longer than this group. errc: bad_argument, no_credit (too many), aborted.
+  [[nodiscard]] virtual expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) = 0;
+};
+
+} // namespace troupe
