@@ -2,9 +2,9 @@
 // echo answers. What differs between systems is the types of the messages (`Words`).
 //
 // Flow:     driver -> ping -> echo -> ping -> driver; driver -> piece... -> echo -> ack -> driver
-// Where the system gives credit, the driver sends what it has credit for, and asks to be told of more. A piece
-// that comes back all the same is counted, and sent again once the echo has acknowledged something; if nothing
-// is under way any more, at the next turn. The window shrinks to what was taken, and grows slowly.
+// Where the system gives credit, the driver sends what it has credit for, and asks to be told of more. A
+// piece that comes back all the same is counted, and sent again once the echo has acknowledged something; if
+// nothing is under way any more, at the next turn. The window shrinks to what was taken, and grows slowly.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,8 @@
 //           milliseconds.
 //   GR-3    what a call that failed has written to `out` means nothing; `in` is as it was.
 //   GR-4    the bits of a reduction depend on the members' values and their ranks only: values are added
-//           along one binary tree over the ranks (canonical_plan.hpp, a shard a rank), left + right. float16 and
-//           bfloat16 are added as float32 and rounded once, to nearest even.
+//           along one binary tree over the ranks (canonical_plan.hpp, a shard a rank), left + right. float16
+//           and bfloat16 are added as float32 and rounded once, to nearest even.
 //   GR-5    a group never exchanges a byte with another one, nor with another generation's.
 #pragma once
 
