@@ -72,7 +72,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 26> table{{
+constexpr std::array<job_option, 29> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -124,6 +124,12 @@ constexpr std::array<job_option, 26> table{{
     {"--join", "HOST:PORT", hosts, "be a worker of the director there", any_address, text_value<&js::join>},
     {"--token-file", "FILE", hosts, "secret that both sides hold (a random one)", any_path,
      text_value<&js::token_file>},
+    {"--tls-cert", "FILE", hosts, "joining inside TLS: the certificate to show, PEM (no TLS)", any_path,
+     text_value<&js::tls_cert>},
+    {"--tls-key", "FILE", hosts, "its private key, which only its owner can read", any_path,
+     text_value<&js::tls_key>},
+    {"--tls-ca", "FILE", hosts, "by which certificates the other side is verified", any_path,
+     text_value<&js::tls_ca>},
 }};
 
 } // namespace

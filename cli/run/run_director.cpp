@@ -36,6 +36,7 @@ struct director_run {
   std::unique_ptr<text_writer> events, people;
   no_text nothing;
   unique_fd secret;
+  tls_context::ptr tls;
   std::unique_ptr<asio_rendezvous_server> door;
   std::unique_ptr<director_process> job;
   std::vector<std::filesystem::path> created; // deepest first: what a failed job takes away again
@@ -118,9 +119,18 @@ expected<void> open_door(director_run& run, const job_settings& settings) {
   auto secret = make_secret_fd(token->text());
   if (!secret) return secret.failure();
   run.secret = std::move(*secret);
-  run.door = std::make_unique<asio_rendezvous_server>(run.host->loop().io(), run.host->clock(),
-                                                      run.host->random(), std::move(*token),
-                                                      rendezvous_server_settings{.listen = settings.listen});
+  if (!settings.tls_cert.empty()) {
+    auto tls = tls_context::of_director(
+        {.certificate = settings.tls_cert, .key = settings.tls_key, .authority = settings.tls_ca});
+    if (!tls) return tls.failure();
+    run.tls = std::move(*tls);
+  }
+  run.door = std::make_unique<asio_rendezvous_server>(
+      run.host->loop().io(), run.host->clock(), run.host->random(), std::move(*token),
+      rendezvous_server_settings{.listen = settings.listen,
+                                 .tls = run.tls,
+                                 .exchange_deadline =
+                                     timeouts::derive(settings.detect_after).exchange_deadline});
   return {};
 }
 
@@ -133,6 +143,11 @@ process_spec worker_spec(const director_run& run, const job_settings& settings) 
   spec.environment.push_back(std::string{transport_variable} + "=" + settings.transport);
   spec.environment.push_back(std::string{token_variable} + "=" + std::to_string(run.secret.get()));
   spec.inherited_fds.push_back(run.secret.get());
+  if (run.tls) spec.environment.push_back(std::string{tls_director_variable} + "=" + run.tls->digest());
+  if (!settings.tls_ca.empty()) {
+    spec.environment.push_back(std::string{tls_certificate_variable} + "=" + settings.tls_cert);
+    spec.environment.push_back(std::string{tls_key_variable} + "=" + settings.tls_key);
+  }
   if (run.guard) spec.inherited_fds.push_back(run.guard->fd());
   return spec;
 }

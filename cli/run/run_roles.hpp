@@ -13,6 +13,11 @@ inline constexpr duration launched_join_deadline = 5 * detect_after_default;
 inline constexpr const char* role_variable = "TROUPE_ROLE";
 inline constexpr const char* transport_variable = "TROUPE_TRANSPORT"; // absent: tcp
 inline constexpr const char* token_variable = "TROUPE_TOKEN_FD";      // number of an inherited descriptor
+// SHA-256 of the director's certificate; absent: no TLS
+inline constexpr const char* tls_director_variable = "TROUPE_TLS_DIRECTOR";
+// Paths, where the director demands a certificate: its own, which it knows again.
+inline constexpr const char* tls_certificate_variable = "TROUPE_TLS_CERT";
+inline constexpr const char* tls_key_variable = "TROUPE_TLS_KEY";
 
 [[nodiscard]] command_line parse_command_line(const training_graph& graph, int argc, char** argv);
 [[nodiscard]] int run_director(const training_graph& graph, const job_settings& settings);

@@ -89,11 +89,11 @@ void begin(worker_run& run, const training_graph& graph, const join_answer& join
 }
 
 int join(worker_run& run, const training_graph& graph, const std::string& endpoint, job_token token,
-         duration deadline) {
+         tls_context::ptr tls, duration deadline) {
   auto& env = run.host->env();
-  run.door =
-      std::make_unique<asio_rendezvous_client>(run.host->loop().io(), env.clock, env.random, std::move(token),
-                                               rendezvous_client_settings{.refusal_is_final = run.launched});
+  run.door = std::make_unique<asio_rendezvous_client>(
+      run.host->loop().io(), env.clock, env.random, std::move(token),
+      rendezvous_client_settings{.tls = std::move(tls), .refusal_is_final = run.launched});
   char host[256]{};
   ::gethostname(host, sizeof host - 1);
   const join_offer offer{.incarnation = env.network.self(),
@@ -113,6 +113,17 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
   run.host->finish_storage();
   run.work.reset();
   return run.exit_code;
+}
+
+std::string text_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// None where joining is in the clear.
+expected<tls_context::ptr> tls_of(const tls_settings& settings) {
+  if (settings.authority.empty() && settings.director.empty()) return tls_context::ptr{};
+  return tls_context::of_joiner(settings);
 }
 
 } // namespace
@@ -137,7 +148,11 @@ int run_worker(const training_graph& graph) {
   auto token = job_token::from_file("/proc/self/fd/" + std::to_string(*token_fd));
   if (!token) return say_error(graph, token.failure());
   ::close(static_cast<int>(*token_fd));
-  return join(run, graph, endpoint, std::move(*token), launched_join_deadline);
+  auto tls = tls_of({.certificate = text_in_environment(tls_certificate_variable),
+                     .key = text_in_environment(tls_key_variable),
+                     .director = text_in_environment(tls_director_variable)});
+  if (!tls) return say_error(graph, tls.failure());
+  return join(run, graph, endpoint, std::move(*token), std::move(*tls), launched_join_deadline);
 }
 
 int run_joiner(const training_graph& graph, const job_settings& settings) {
@@ -151,7 +166,10 @@ int run_joiner(const training_graph& graph, const job_settings& settings) {
   }
   auto token = job_token::from_file(settings.token_file);
   if (!token) return say_error(graph, {token.failure().code, "--token-file " + token.failure().text});
-  return join(run, graph, settings.join, std::move(*token),
+  auto tls =
+      tls_of({.certificate = settings.tls_cert, .key = settings.tls_key, .authority = settings.tls_ca});
+  if (!tls) return say_error(graph, tls.failure());
+  return join(run, graph, settings.join, std::move(*token), std::move(*tls),
               timeouts::derive(settings.detect_after).join_deadline);
 }
 

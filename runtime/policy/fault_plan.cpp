@@ -28,6 +28,48 @@ std::string known_key_text(std::string_view wrong) {
          "; accepted: " + listed(entry_keys);
 }
 
+// The line that begins at `from`, short and printable.
+std::string shown_line(std::string_view text, std::size_t from) {
+  constexpr std::size_t shown_max = 60;
+  auto line = text.substr(from, text.find('\n', from) - from);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
+  std::string shown{line.substr(0, shown_max)};
+  std::ranges::replace_if(
+      shown, [](char c) { return c < ' ' || c > '~'; }, '?');
+  return shown;
+}
+
+// toml++ is given ASCII only: what it does about other bytes, above all about malformed ones, can fail an
+// assertion of its own. A plan needs them in comments alone, which people write in their language: there each
+// becomes a '?'. What is taken for a comment by mistake is refused all the same: no key or value has a '?'.
+expected<std::string> in_ascii(std::string_view text, std::string_view file) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  std::string ascii{text};
+  std::size_t line = 1;
+  std::size_t line_from = 0;
+  char open = '\0'; // the quote that a text began with, or the '#' of a comment
+  for (std::size_t i = 0; i < ascii.size(); ++i) {
+    auto& c = ascii[i];
+    if (c == '\n') {
+      ++line;
+      line_from = i + 1;
+      open = '\0';
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      if (open != '#')
+        return error{errc::bad_argument, std::string{file} + ":" + std::to_string(line) + ": '" +
+                                             shown_line(text, line_from) +
+                                             "': not ASCII; accepted: ASCII, and any text in comments"};
+      c = '?';
+    } else if (open == '\0' && (c == '#' || c == '"' || c == '\'')) {
+      open = c;
+    } else if (c == open && c != '#') {
+      open = '\0';
+    }
+  }
+  return ascii;
+}
+
 // The text of a scalar as SPEC writes it; nothing for another type or for text that would read as more.
 std::optional<std::string> scalar_text(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) {
@@ -105,9 +147,11 @@ bool has_come(const fault_moment& when, const fault_point& here, std::uint32_t s
 } // namespace
 
 expected<fault_plan> parse_fault_plan(std::string_view text, std::string_view file) {
+  const auto ascii = in_ascii(text, file);
+  if (!ascii) return ascii.failure();
   toml::table document;
   try {
-    document = toml::parse(text, file);
+    document = toml::parse(*ascii, file);
   } catch (const toml::parse_error& bad) {
     return at_line(file, bad.source(), std::string{bad.description()});
   }

@@ -179,6 +179,9 @@ result check_texts(const job_settings& s) {
         {"--events", s.events},
         {"--summary", s.summary},
         {"--token-file", s.token_file},
+        {"--tls-cert", s.tls_cert},
+        {"--tls-key", s.tls_key},
+        {"--tls-ca", s.tls_ca},
         {"--listen", s.listen},
         {"--join", s.join},
         {"--metrics", s.metrics}}) {
@@ -187,6 +190,21 @@ result check_texts(const job_settings& s) {
   for (const auto& [name, value] : s.extra) {
     if (auto r = check("--" + name, value); !r) return r;
   }
+  return {};
+}
+
+// Who shows a certificate to a director verifies it as well, and who demands certificates shows one.
+result check_tls(const job_settings& s) {
+  if (s.tls_cert.empty() && !s.tls_key.empty())
+    return refused("--tls-key", s.tls_key, "a key without its certificate", "with --tls-cert FILE");
+  if (!s.tls_cert.empty() && s.tls_key.empty())
+    return refused("--tls-cert", s.tls_cert, "a certificate without its key", "with --tls-key FILE");
+  if (s.join.empty() && s.tls_cert.empty() && !s.tls_ca.empty())
+    return refused("--tls-ca", s.tls_ca, "a director that verifies its joiners shows a certificate itself",
+                   "with --tls-cert FILE and --tls-key FILE, or --join HOST:PORT");
+  if (!s.join.empty() && !s.tls_cert.empty() && s.tls_ca.empty())
+    return refused("--tls-cert", s.tls_cert, "the director would not be verified",
+                   "with --tls-ca FILE, an authority of the director's certificate");
   return {};
 }
 
@@ -210,7 +228,7 @@ result check_outside(const job_settings& s) {
 
 expected<void> job_settings::validate() const {
   for (const auto check : {check_texts, check_workers, check_batch, check_length, check_checkpoints,
-                           check_failures, check_outside}) {
+                           check_failures, check_outside, check_tls}) {
     if (auto r = check(*this); !r) return r;
   }
   return {};

@@ -68,6 +68,9 @@ struct job_settings {
   std::string listen{"127.0.0.1:0"};
   std::string join{};
   std::string token_file{};
+  std::string tls_cert{}; // with tls_key: a director speaks TLS and shows it, a joiner shows it when asked
+  std::string tls_key{};
+  std::string tls_ca{}; // a joiner speaks TLS and verifies the director by it, a director its joiners
 
   // A program's own options, by name without dashes
   std::map<std::string, std::string> extra{};

@@ -43,6 +43,9 @@ void each_field(Io& io, Settings& s) {
   io.field("listen", s.listen);
   io.field("join", s.join);
   io.field("token_file", s.token_file);
+  io.field("tls_cert", s.tls_cert);
+  io.field("tls_key", s.tls_key);
+  io.field("tls_ca", s.tls_ca);
   io.field("extra", s.extra);
 }
 

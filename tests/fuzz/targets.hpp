@@ -12,6 +12,7 @@ extern const target codec_target;
 extern const target control_target;
 extern const target ucx_frames_target;
 extern const target rendezvous_target;
+extern const target rendezvous_stream_target;
 extern const target addresses_target;
 extern const target faults_target;
 extern const target settings_target;

@@ -4,13 +4,14 @@
 // Owns:     sockets and a copy of the token; nothing outlives `stop` or the object.
 // Runs on:  the event loop. Deadlines come from the clock seam, nonces from the entropy seam (which must
 //           be the system's in a real process).
-// Fails:    errc::refused (token, admission, not a rendezvous), wrong_version, timed_out, bad_argument.
+// Fails:    errc::refused (token, TLS, admission, not a rendezvous), wrong_version, timed_out, bad_argument.
 // Invariants:
 //   RV-1    nothing of an offer or an answer is parsed before its proof has been checked.
 //   RV-2    no received byte sequence ends the process or keeps a connection beyond its deadline.
 //   RV-3    at most `connections_max` exchanges are in flight; the others wait in the system's queue.
 //   RV-4    the token, and the path secret derived from it, are in no message, error or log.
-// Why:      docs/design/0013-rendezvous.md
+//   RV-6    with TLS on one side nothing of an exchange is said or taken in the clear, but a refusal of it.
+// Why:      docs/design/0013-rendezvous.md, docs/design/0031-tls-for-the-rendezvous.md
 #pragma once
 
 #include <memory>
@@ -22,12 +23,14 @@
 #include "runtime/seams/entropy.hpp"
 #include "runtime/seams/rendezvous.hpp"
 #include "transports/rendezvous/job_token.hpp"
+#include "transports/rendezvous/tls_context.hpp"
 
 namespace troupe {
 
 struct rendezvous_server_settings {
   std::string option{"--listen"};    // named in errors
   std::string listen{"127.0.0.1:0"}; // a numeric address or localhost; port 0: any
+  tls_context::ptr tls{};            // none: in the clear
   duration exchange_deadline{std::chrono::seconds{2}};
   unsigned connections_max{64};
   std::uint32_t version{0}; // 0: this build's; tests play another build
@@ -57,6 +60,7 @@ private:
 
 struct rendezvous_client_settings {
   std::string option{"--join"};                        // named in errors
+  tls_context::ptr tls{};                              // none: in the clear
   duration retry_first{std::chrono::milliseconds{10}}; // doubles up to
   duration retry_max{std::chrono::milliseconds{500}};
   std::uint32_t version{0}; // 0: this build's; tests play another build

@@ -26,21 +26,20 @@ struct joining {
   joining(asio::io_context& loop, std::string where)
       : endpoint{std::move(where)}
       , resolver{loop}
-      , socket{loop} {}
+      , stream{tcp::socket{loop}} {}
   std::string endpoint;
   host_port target;
   wire_bytes offer;
   rendezvous_client::joined done;
   tcp::resolver resolver;
-  tcp::socket socket;
+  frame_stream stream;
   timer_id deadline{0};
   std::string last_failure{"no try"};
   bool over{false};
 
   void close() {
-    boost::system::error_code ignored;
     resolver.cancel();
-    socket.close(ignored);
+    stream.close();
   }
 };
 using joining_ptr = std::shared_ptr<joining>;
@@ -119,20 +118,22 @@ asio::awaitable<expected<join_answer>> asio_rendezvous_client::state::try_once(j
       co_await join.resolver.async_resolve(join.target.host, std::to_string(join.target.port), as_result);
   if (unresolved) co_return error{errc::path_lost, "resolving: " + unresolved.message()};
   if (join.over) co_return error{errc::path_lost, "over"};
-  const auto [unconnected, endpoint] = co_await asio::async_connect(join.socket, endpoints, as_result);
+  const auto [unconnected, endpoint] =
+      co_await asio::async_connect(join.stream.unconnected(), endpoints, as_result);
   if (unconnected == asio::error::connection_refused && settings.refusal_is_final)
     co_return error{errc::process_died, "nobody listens at " + join.endpoint + " any more"};
   if (unconnected) co_return error{errc::path_lost, "connecting: " + unconnected.message()};
+  if (settings.tls) {
+    const auto secured = co_await join.stream.start_tls(*settings.tls, join.target.host);
+    if (!secured) co_return secured.failure();
+  }
   co_return co_await exchange(join);
 }
 
 // The next frame, if it is the one that `step` calls for.
 asio::awaitable<expected<exchange_frame>> asio_rendezvous_client::state::receive(joining& join,
                                                                                  exchange_step step) {
-  auto frame = co_await receive_frame(join.socket, limits::rendezvous_frame_bytes_max);
-  if (!frame && frame.failure().code == errc::refused)
-    co_return error{errc::refused,
-                    "what answers at " + join.endpoint + " is no rendezvous: " + frame.failure().text};
+  auto frame = co_await join.stream.receive(limits::rendezvous_frame_bytes_max);
   if (!frame) co_return frame.failure();
   if (frame->step == exchange_step::refusal) {
     const auto code = frame->refusal.code == errc::wrong_version ? errc::wrong_version : errc::refused;
@@ -147,9 +148,10 @@ asio::awaitable<expected<exchange_frame>> asio_rendezvous_client::state::receive
 }
 
 asio::awaitable<expected<join_answer>> asio_rendezvous_client::state::exchange(joining& join) {
-  proof_context context{.client_version = settings.version, .client = fresh_nonce(random)};
+  proof_context context{
+      .client_version = settings.version, .client = fresh_nonce(random), .binding = join.stream.binding()};
   const auto greeted =
-      co_await send_frame(join.socket, encode_nonce(settings.version, exchange_step::hello, context.client));
+      co_await join.stream.send(encode_nonce(settings.version, exchange_step::hello, context.client));
   if (!greeted) co_return greeted.failure();
   const auto challenge = co_await receive(join, exchange_step::challenge);
   if (!challenge) co_return challenge.failure();
@@ -158,8 +160,8 @@ asio::awaitable<expected<join_answer>> asio_rendezvous_client::state::exchange(j
   context.server = *nonce;
   context.server_version = challenge->version;
   const auto proof = prove(token.text(), proof_purpose::offer, context, join.offer);
-  const auto offered = co_await send_frame(
-      join.socket, encode_signed(settings.version, exchange_step::offer, join.offer, proof));
+  const auto offered =
+      co_await join.stream.send(encode_signed(settings.version, exchange_step::offer, join.offer, proof));
   if (!offered) co_return offered.failure();
   const auto answer = co_await receive(join, exchange_step::answer);
   if (!answer) co_return answer.failure();

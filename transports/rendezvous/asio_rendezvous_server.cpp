@@ -18,8 +18,8 @@ constexpr duration accept_pause{std::chrono::milliseconds{20}}; // when descript
 
 struct exchange_session {
   explicit exchange_session(tcp::socket accepted)
-      : socket{std::move(accepted)} {}
-  tcp::socket socket;
+      : stream{std::move(accepted)} {}
+  frame_stream stream;
   timer_id deadline{0};
 };
 using session_ptr = std::shared_ptr<exchange_session>;
@@ -61,7 +61,8 @@ struct asio_rendezvous_server::state : std::enable_shared_from_this<state> {
   void end(const session_ptr& session);
   void stop();
   asio::awaitable<void> serve(session_ptr session);
-  asio::awaitable<error> exchange(tcp::socket& socket);
+  asio::awaitable<expected<void>> open(frame_stream& stream);
+  asio::awaitable<error> exchange(frame_stream& stream);
   error answer_to(const expected<join_offer>& offer, wire_bytes& body);
 
   asio::io_context& loop;
@@ -117,15 +118,13 @@ void asio_rendezvous_server::state::begin(tcp::socket socket) {
         const auto self = owner.lock();
         if (!expired || !self) return;
         ++self->counters.expired;
-        boost::system::error_code ignored;
-        expired->socket.close(ignored);
+        expired->stream.close();
       });
   asio::co_spawn(loop, serve(session), asio::detached);
 }
 
 void asio_rendezvous_server::state::end(const session_ptr& session) {
-  boost::system::error_code ignored;
-  session->socket.close(ignored);
+  session->stream.close();
   if (stopped) return;
   clock.cancel(session->deadline);
   sessions.erase(session);
@@ -138,27 +137,44 @@ void asio_rendezvous_server::state::stop() {
   acceptor.close(ignored);
   for (const auto& session : sessions) {
     clock.cancel(session->deadline);
-    session->socket.close(ignored);
+    session->stream.close();
   }
   sessions.clear();
 }
 
 asio::awaitable<void> asio_rendezvous_server::state::serve(session_ptr session) {
   const auto self = shared_from_this();
-  const error outcome = co_await exchange(session->socket);
+  const error outcome = co_await exchange(session->stream);
   if (stopped) co_return;
   if (outcome.code == errc::refused || outcome.code == errc::wrong_version) {
     ++counters.refused;
     // NOLINTNEXTLINE: the refusal is told as far as the socket takes it
-    (void)co_await send_frame(session->socket, encode_refusal(settings.version, outcome));
+    (void)co_await session->stream.send(encode_refusal(settings.version, outcome));
   }
-  if (outcome.code != errc::path_lost) co_await finish_sending(session->socket);
+  if (outcome.code != errc::path_lost) co_await session->stream.finish_sending();
   end(session);
 }
 
+// TLS where it was asked for, and only there: whoever begins otherwise is told so, in the clear (RV-6).
+asio::awaitable<expected<void>> asio_rendezvous_server::state::open(frame_stream& stream) {
+  const auto begins_tls = co_await stream.peer_begins_tls();
+  if (!begins_tls) co_return begins_tls.failure();
+  if (*begins_tls && !settings.tls)
+    co_return error{errc::refused, "this director was started without TLS"}; // a client of TLS cannot read it
+  if (!*begins_tls && settings.tls)
+    co_return error{errc::refused, "this director takes TLS only; accepted: a join with --tls-ca FILE"};
+  if (!settings.tls) co_return expected<void>{};
+  auto secured = co_await stream.start_tls(*settings.tls, {});
+  if (secured || secured.failure().code != errc::refused) co_return secured;
+  ++counters.refused;
+  co_return error{errc::aborted, secured.failure().text}; // TLS has told it by an alert
+}
+
 // Ends with errc::refused or wrong_version: to be told; aborted: all has been said; path_lost: nobody there.
-asio::awaitable<error> asio_rendezvous_server::state::exchange(tcp::socket& socket) {
-  const auto hello = co_await receive_frame(socket, limits::rendezvous_first_frame_bytes_max);
+asio::awaitable<error> asio_rendezvous_server::state::exchange(frame_stream& stream) {
+  const auto opened = co_await open(stream);
+  if (!opened) co_return opened.failure();
+  const auto hello = co_await stream.receive(limits::rendezvous_first_frame_bytes_max);
   if (!hello) co_return hello.failure();
   if (hello->version != settings.version)
     co_return error{errc::wrong_version, "speaks rendezvous version " + std::to_string(settings.version) +
@@ -168,12 +184,13 @@ asio::awaitable<error> asio_rendezvous_server::state::exchange(tcp::socket& sock
   proof_context context{.client_version = hello->version,
                         .server_version = settings.version,
                         .client = *client_nonce,
-                        .server = fresh_nonce(random)};
+                        .server = fresh_nonce(random),
+                        .binding = stream.binding()};
   const auto challenged =
-      co_await send_frame(socket, encode_nonce(settings.version, exchange_step::challenge, context.server));
+      co_await stream.send(encode_nonce(settings.version, exchange_step::challenge, context.server));
   if (!challenged) co_return challenged.failure();
 
-  const auto offer = co_await receive_frame(socket, limits::rendezvous_offer_bytes_max);
+  const auto offer = co_await stream.receive(limits::rendezvous_offer_bytes_max);
   if (!offer) co_return offer.failure();
   if (stopped) co_return error{errc::path_lost, "stopped"};
   const auto proof = prove(token.text(), proof_purpose::offer, context, offer->body);
@@ -184,7 +201,7 @@ asio::awaitable<error> asio_rendezvous_server::state::exchange(tcp::socket& sock
   const auto said = answer_to(decode_offer(offer->body), body);
   const auto answer_proof = prove(token.text(), proof_purpose::answer, context, body);
   const auto answered =
-      co_await send_frame(socket, encode_signed(settings.version, exchange_step::answer, body, answer_proof));
+      co_await stream.send(encode_signed(settings.version, exchange_step::answer, body, answer_proof));
   if (!answered) co_return answered.failure();
   co_return said;
 }

@@ -280,6 +280,7 @@ rendezvous_proof prove(std::string_view token, proof_purpose purpose, const proo
   add(context.answers_to);
   add(std::as_bytes(std::span{&body_bytes, 1}));
   add(body);
+  add(context.binding); // the body's end is known: its length came before
   return hmac(std::as_bytes(std::span{token}), text);
 }
 

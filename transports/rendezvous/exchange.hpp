@@ -8,8 +8,9 @@
 //   A refusal without proof may come instead of any frame of the server.
 //
 // A proof is HMAC-SHA256, keyed with the token, over: a purpose, both versions, both nonces, the proof
-// that it answers to (zeros in an offer), and the body. So neither side can be made to sign for the other,
-// nothing can be replayed, and the client proves itself first: a stranger learns nothing to guess against.
+// that it answers to (zeros in an offer), the body, and what binds it to its TLS session, if there is one.
+// So neither side can be made to sign for the other, nothing can be replayed, and the client proves itself
+// first: a stranger learns nothing to guess against.
 //
 // Fails:    whatever is not exactly such a frame is errc::refused; nothing received here can throw.
 #pragma once
@@ -66,6 +67,7 @@ struct proof_context {
   rendezvous_nonce client{};
   rendezvous_nonce server{};
   rendezvous_proof answers_to{}; // zeros in an offer
+  wire_bytes binding;            // of the TLS session; empty without TLS
 };
 enum class proof_purpose : unsigned char { offer, answer };
 [[nodiscard]] rendezvous_proof prove(std::string_view token, proof_purpose purpose,

@@ -1,7 +1,8 @@
 // Rendezvous: frames of one stream as either side cuts and reads them, and the bodies behind their proofs.
-#include "transports/rendezvous/exchange.hpp"
+#include <algorithm>
 
 #include "tests/fuzz/targets.hpp"
+#include "transports/rendezvous/frame_cutter.hpp"
 #include "transports/rendezvous/limits.hpp"
 
 namespace troupe::fuzz {
@@ -9,22 +10,29 @@ namespace {
 
 constexpr std::string_view token = "0123456789abcdef0123456789abcdef";
 
-// As receive_frame does: a length, then that much, at most `bytes_max`.
+std::optional<exchange_frame> next_frame(input& given, std::size_t bytes_max) {
+  frame_cutter cutter{bytes_max};
+  while (!given.empty()) {
+    const auto room = cutter.room();
+    const auto bytes = std::min(room.size(), given.size());
+    std::ranges::copy(given.first(bytes), room.begin());
+    given = given.subspan(bytes);
+    auto frame = cutter.filled(bytes);
+    require(frame || frame.failure().code == errc::refused, "RV-2: a malformed frame is refused");
+    if (!frame) return std::nullopt;
+    if (*frame) return std::move(**frame);
+  }
+  return std::nullopt;
+}
+
+// As each side reads: a frame at a time, with its limit.
 void run_stream(input given, bool server) {
   constexpr unsigned frames_max = 8;
-  for (unsigned count = 0; count < frames_max && given.size() >= frame_length_bytes; ++count) {
-    const auto length = frame_length(given.first<frame_length_bytes>());
-    given = given.subspan(frame_length_bytes);
-    const auto bytes_max = !server      ? limits::rendezvous_frame_bytes_max
-                           : count == 0 ? limits::rendezvous_first_frame_bytes_max
-                                        : limits::rendezvous_offer_bytes_max;
-    if (length == 0 || length > bytes_max || length > given.size()) return;
-    const auto frame = decode_frame(bytes_of(given.first(length)));
-    given = given.subspan(length);
-    if (!frame) {
-      require(frame.failure().code == errc::refused, "RV-2: a malformed frame is refused");
-      return;
-    }
+  for (unsigned count = 0; count < frames_max; ++count) {
+    const auto frame = next_frame(given, !server      ? limits::rendezvous_frame_bytes_max
+                                         : count == 0 ? limits::rendezvous_first_frame_bytes_max
+                                                      : limits::rendezvous_offer_bytes_max);
+    if (!frame) return;
     (void)nonce_of(*frame);
     const auto purpose = server ? proof_purpose::offer : proof_purpose::answer;
     require(!same_proof(prove(token, purpose, {}, frame->body), frame->proof) || frame->proof.size() == 32,

@@ -72,7 +72,8 @@ TEST_CASE("program options: every option reaches its setting") {
                           "--checkpoint-dir ckpt --checkpoint-every 50 --keep 5 --resume 200 "
                           "--detect-after 250ms --fault kill:worker=1@step=40 --fault "
                           "stop:worker=2@step=60,for=5s --events e --summary s --metrics 127.0.0.1:9464 "
-                          "--quiet --listen 0.0.0.0:4100 --token-file t --data there --hidden 256");
+                          "--quiet --listen 0.0.0.0:4100 --token-file t --tls-cert c --tls-key k --tls-ca a "
+                          "--data there --hidden 256");
   CHECK(s.workers == 4);
   CHECK(s.workers_min == 2);
   CHECK(s.workers_max == 6);
@@ -96,6 +97,9 @@ TEST_CASE("program options: every option reaches its setting") {
   CHECK(s.quiet);
   CHECK(s.listen == "0.0.0.0:4100");
   CHECK(s.token_file == "t");
+  CHECK(s.tls_cert == "c");
+  CHECK(s.tls_key == "k");
+  CHECK(s.tls_ca == "a");
   CHECK(s.extra == std::map<std::string, std::string>{{"data", "there"}, {"hidden", "256"}});
   CHECK(accepted("--join h:1 --token-file t").join == "h:1");
   CHECK(accepted("--workers=3").workers == 3);

@@ -78,6 +78,28 @@ TEST_CASE("fault plan: errors name file and line") {
   CHECK(refusal(many).starts_with("plan.toml:513: too many faults"));
 }
 
+TEST_CASE("fault plan: other characters than ASCII are for comments; elsewhere line and value are named") {
+  const std::string mark = "\xef\xbb\xbf"; // as some editors begin a file
+  const auto plan = parse_fault_plan(mark + "# zwei Ausf\xc3\xa4lle, \xe4\xb8\xa4\n[[fault]] # \xff\xfe\n"
+                                            "spec = \"kill:worker=1@step=40\" # sp\xc3\xa4t\n",
+                                     "plan.toml");
+  INFO((plan ? "" : plan.failure().text));
+  REQUIRE(plan);
+  CHECK(*plan == plan_of({"kill:worker=1@step=40"}));
+  CHECK(
+      refusal("[[fault]]\n  kind = \xe2\x80\x9ckill\xe2\x80\x9d # typographic\n") ==
+      "plan.toml:2: 'kind = ???kill??? # typographic': not ASCII; accepted: ASCII, and any text in comments");
+  for (const auto* bad :
+       {"\x80", "\xff\xff\xff\xff", "k\xc3", "[[fault]]\nspec = \"#\xf0\x9f\"\n", "\"\xed\xa0\x80\" = 1",
+        "a = '#' # fine\nb = '\xc3\xa4'", "\xef\xbb", "x\xef\xbb\xbf"}) {
+    const auto said = refusal(bad);
+    CHECK(said.find("not ASCII; accepted: ASCII") != std::string::npos);
+    CHECK(said.find('\n') == std::string::npos);
+  }
+  // Taken for a comment by mistake, inside a text of several lines: refused as what it has become.
+  CHECK(refusal("[[fault]]\nspec = \"\"\"\nkill#\xc3\xa4\"\"\"\n").find("kill#??") != std::string::npos);
+}
+
 TEST_CASE("fault plan: a fault is due at its step, on its rank, once (FP-1, FP-3)") {
   const auto plan = plan_of({"kill:worker=1@step=40"});
   fired_faults fired;

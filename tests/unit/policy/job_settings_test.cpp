@@ -73,6 +73,20 @@ TEST_CASE("job settings: impossible combinations are refused") {
   CHECK(refusal([](auto& s) { s.join = "10.0.0.1:4100"; }).find("--token-file") != std::string::npos);
 }
 
+TEST_CASE("job settings: TLS is whole or not at all") {
+  CHECK(refusal([](auto& s) { s.tls_cert = "c"; }) ==
+        "--tls-cert c: a certificate without its key; accepted: with --tls-key FILE");
+  CHECK(refusal([](auto& s) { s.tls_key = "k", s.tls_ca = "a"; }) ==
+        "--tls-key k: a key without its certificate; accepted: with --tls-cert FILE");
+  CHECK(refusal([](auto& s) { s.tls_ca = "a"; }).starts_with("--tls-ca a: a director that verifies"));
+  CHECK(refusal([](auto& s) {
+          s.join = "h:1", s.token_file = "t", s.tls_cert = "c", s.tls_key = "k";
+        }).starts_with("--tls-cert c: the director would not be verified"));
+  CHECK(refusal([](auto& s) { s.tls_cert = "c", s.tls_key = "k"; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.tls_cert = "c", s.tls_key = "k", s.tls_ca = "a"; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.join = "h:1", s.token_file = "t", s.tls_ca = "a"; }) == "accepted");
+}
+
 TEST_CASE("job settings: addresses and devices are checked for form") {
   for (const auto* bad : {"", "host", ":80", "host:", "host:x", "host:70000", "a:b:1", "::1:80"})
     CHECK(refusal([bad](auto& s) { s.listen = bad; }).starts_with("--listen"));
@@ -121,6 +135,9 @@ job_settings unusual() {
   s.faults = {parse_fault("kill:worker=any@every=1500ms").value(),
               parse_fault("stop:worker=2@step=60,for=5s,times=always").value()};
   s.events = "events.jsonl";
+  s.tls_cert = "cert.pem";
+  s.tls_key = "key.pem";
+  s.tls_ca = "ca.pem";
   s.quiet = true;
   s.extra = {{"data", "/data"}, {"hidden", "256"}};
   return s;

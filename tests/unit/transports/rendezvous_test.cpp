@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/counter_rng.hpp"
-#include "tests/support/asio_loop.hpp"
+#include "tests/unit/transports/rendezvous_house.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/exchange.hpp"
 #include "transports/rendezvous/limits.hpp"
@@ -23,58 +23,6 @@ namespace troupe::test {
 namespace {
 
 using boost::asio::ip::tcp;
-
-join_offer some_offer() {
-  return {.incarnation = {1, 2},
-          .pid = 42,
-          .host = "host-a",
-          .program = "fashion_mnist",
-          .slot = 3,
-          .address = peer_address(200, std::byte{7})};
-}
-join_answer some_answer() {
-  return {
-      .job = {5, 6}, .director = {7, 8}, .address = peer_address(100, std::byte{9}), .settings = "opaque"};
-}
-
-struct house {
-  asio_loop loop;
-  job_token token{job_token::generate(loop.random)};
-  std::vector<join_offer> offers;
-  std::optional<error> turn_down; // what the director decides
-  std::unique_ptr<asio_rendezvous_server> server;
-
-  explicit house(rendezvous_server_settings settings = {}) {
-    server = std::make_unique<asio_rendezvous_server>(loop.context, loop.clock, loop.random, token, settings);
-    REQUIRE(server->start([this](const join_offer& offer) -> expected<join_answer> {
-      offers.push_back(offer);
-      if (turn_down) return *turn_down;
-      return some_answer();
-    }));
-  }
-  expected<join_answer> join(const job_token& with, rendezvous_client_settings settings = {}) {
-    asio_rendezvous_client client{loop.context, loop.clock, loop.random, with, settings};
-    std::optional<expected<join_answer>> result;
-    unsigned calls = 0;
-    client.join(server->endpoint(), some_offer(), std::chrono::seconds{10},
-                [&](expected<join_answer> answer) {
-                  result = std::move(answer);
-                  ++calls;
-                });
-    REQUIRE(loop.run_until([&] { return result.has_value(); }));
-    loop.context.poll();
-    CHECK(calls == 1);
-    return *result;
-  }
-  // A socket that says `bytes` and nothing else.
-  tcp::socket stranger(const wire_bytes& bytes) {
-    tcp::socket socket{loop.context};
-    const auto endpoint = parse_host_port("", server->endpoint());
-    socket.connect({boost::asio::ip::make_address(endpoint->host), endpoint->port});
-    boost::asio::write(socket, boost::asio::buffer(bytes.data(), bytes.size()));
-    return socket;
-  }
-};
 
 TEST_CASE("rendezvous: where the director must be listening and nobody is, the join ends at once") {
   house here;
@@ -296,8 +244,7 @@ TEST_CASE("rendezvous: damaged answers are refused, or tried again until the dea
     asio_rendezvous_client client{loop.context, loop.clock, loop.random, token};
     std::optional<expected<join_answer>> result;
     client.join("127.0.0.1:" + std::to_string(impostor.local_endpoint().port()), some_offer(),
-                std::chrono::milliseconds{20},
-                [&](expected<join_answer> said) { result = std::move(said); });
+                std::chrono::milliseconds{20}, [&](expected<join_answer> said) { result = std::move(said); });
     REQUIRE(loop.run_until([&] { return result.has_value(); }));
     CHECK_FALSE(*result);
   }
@@ -359,13 +306,14 @@ TEST_CASE("exchange: a proof covers purpose, versions, nonces, what it answers t
   CHECK_FALSE(same_proof(proof, prove("token-token-token", proof_purpose::answer, context, body)));
   CHECK_FALSE(
       same_proof(proof, prove("token-token-token", proof_purpose::offer, context, std::span{body}.first(9))));
-  for (int field = 0; field < 5; ++field) {
+  for (int field = 0; field < 6; ++field) {
     auto other = context;
     if (field == 0) other.client_version = 2;
     if (field == 1) other.server_version = 2;
     if (field == 2) other.client[31] = std::byte{1};
     if (field == 3) other.server[0] = std::byte{1};
     if (field == 4) other.answers_to[5] = std::byte{1};
+    if (field == 5) other.binding = wire_bytes(32);
     CHECK_FALSE(same_proof(proof, prove("token-token-token", proof_purpose::offer, other, body)));
   }
   CHECK_FALSE(same_proof(proof, std::span{proof}.first(31)));
