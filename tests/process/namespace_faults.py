@@ -52,7 +52,7 @@ class Network:
             try:
                 probes = [Probe(side, [self.program, "tcp", cable.device(side), str(self.detect_ms)],
                                 watch, cable.inside(side)) for side in ("a", "b")]
-                self.begin(stage, *probes)
+                Matrix.begin(stage, *probes)
                 since = now_ms()
                 self.strike(cell, cable, probes)
                 self.judge(cell, probes, since)
@@ -61,20 +61,6 @@ class Network:
                 cell.wrong.append(f"HANGS: {late}")
         say(f"{'ok  ' if not cell.wrong else 'FAIL'} {cell.name}: {' | '.join(cell.row()[2:])}")
         return cell
-
-    @staticmethod
-    def begin(stage, a, b):
-        a.tell(f"connect {b.incarnation} {b.address}")
-        b.tell(f"connect {a.incarnation} {a.address}")
-        for probe in (a, b):
-            probe.wait("open")
-            probe.tell("watch", "ask")
-            probe.wait("answered")
-        for probe in (a, b):
-            probe.tell(*{"waiting": ["keep", "ask"], "stream": ["stream"], "bulk": ["bulk"]}.get(stage, []))
-        for probe in (a, b):
-            if stage != "idle":
-                probe.wait({"waiting": "answered", "stream": "streaming", "bulk": "bulk_started"}[stage])
 
     def strike(self, cell, cable, probes):
         if cell.fault == "one-way drop":

@@ -67,7 +67,7 @@ void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, cons
 void ucx_engine::send_pieces(outgoing_bulk& bulk) {
   for (unsigned i = 0; i < settings_.bulk_pieces_in_flight; ++i) {
     auto& piece = bulk.pieces[i];
-    while (piece.bulk == nullptr && bulk.offset < bulk.source.size() && !bulk.failure) {
+    while (piece.bulk == nullptr && bulk.offset < bulk.source.size() && !bulk.failure && !bulk.rejected) {
       piece.bulk = &bulk;
       piece.bytes = std::min(settings_.bulk_piece_bytes, bulk.source.size() - bulk.offset);
       piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, 0),
@@ -107,6 +107,10 @@ void ucx_engine::piece_sent(outgoing_piece& piece, ucs_status_t status) {
   --bulk.pieces_out;
   counters_.bytes_sent += piece.bytes;
   if (status == UCS_OK || bulk.failure) return;
+  if (status == UCS_ERR_REJECTED) {
+    bulk.rejected = true;
+    return;
+  }
   bulk.failure = error{errc::path_lost,
                        "transfer " + std::to_string(bulk.transfer) + " broke: " + ucs_status_string(status)};
   if (bulk.owner->state != path_state::draining) lose_later(*bulk.owner, "sending a piece", status);

@@ -35,6 +35,7 @@ struct outgoing_bulk {
   std::size_t offset{0}; // of the next piece
   unsigned pieces_out{0};
   bool accepted{false};
+  bool rejected{false}; // the peer takes no more pieces: it is ending the path (UX-7)
   bool complete{false}; // the receiver has everything
   std::optional<error> failure;
   std::array<outgoing_piece, limits::ucx_bulk_pieces_in_flight_max> pieces;
@@ -63,7 +64,9 @@ struct ucx_connection {
   incarnation_id peer;
   peer_address address;
   path_state state{path_state::connecting};
-  bool heard_ack{false}; // ours has arrived
+  send_slot* hello{nullptr}; // ours, until UCX has taken it
+  bool heard_ack{false};     // ours has arrived
+  bool answered{false};      // theirs is confirmed
   ucp_ep_h endpoint{nullptr};
   bool endpoint_closing{false}; // UX-4
   bool endpoint_closed{false};

@@ -116,6 +116,7 @@ void ucx_engine::pump() {
       made = worker_->progress();
     }
     run_deferred();
+    std::erase_if(greeting_, [this](ucx_connection* path) { return greet(*path); });
     await_drained();
     ++calls;
   } while (!deferred_.empty() && calls < limits::ucx_progress_calls_max);
@@ -248,11 +249,14 @@ void ucx_engine::begin(ucx_connection& path) {
     return;
   }
   set_timer(path, settings_.handshake_timeout);
-  send_hello(path);
+  make_hello(path);
+  greeting_.push_back(&path);
+  kick();
 }
 
 void ucx_engine::open_when_heard(ucx_connection& path) {
-  if (path.theirs == 0 || !path.heard_ack || path.state != path_state::connecting) return;
+  if (!path.answered || !path.heard_ack || path.sends_out != 0 || path.state != path_state::connecting)
+    return;
   cancel_timer(path);
   if (settings_.transports == "tcp" && !only_tcp(lanes_of(path.endpoint))) {
     lose(path, error{errc::internal, "UCX chose a lane that is not tcp:\n" + lanes_of(path.endpoint)});
@@ -261,6 +265,7 @@ void ucx_engine::open_when_heard(ucx_connection& path) {
   path.state = path_state::open;
   ++counters_.paths_opened;
   flush_queue(path);
+  if (path.ended_for_good) say_goodbye(path);
 }
 
 void ucx_engine::close(incarnation_id peer) {
@@ -295,12 +300,17 @@ void ucx_engine::bury(incarnation_id peer) {
 }
 
 void ucx_engine::say_goodbye(ucx_connection& path) {
-  if (path.state == path_state::connecting) drain(path);
-  if (path.state != path_state::open) return;
+  if (path.state > path_state::open) return;
+  set_timer(path, settings_.linger_timeout);
+  if (path.state == path_state::connecting) return; // once it is open
   send_owed(path, frame_kind::goodbye, {});
   path.state = path_state::lingering;
-  fail_outgoing(path, error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
-  set_timer(path, settings_.linger_timeout);
+  fail_outgoing(path, end_of(path));
+}
+
+error ucx_engine::end_of(const ucx_connection& path) const {
+  return path.loss ? *path.loss
+                   : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"};
 }
 
 void ucx_engine::lose(ucx_connection& path, error cause) {
@@ -328,23 +338,22 @@ void ucx_engine::drain(ucx_connection& path) {
   unlist(path);
   if (path.ended_for_good) bury(path.peer); // UX-2
   draining_.push_back(&path);
-  close_endpoint(path);
+  std::erase(greeting_, &path);
   drop_queue(path);
-  fail_outgoing(path, path.loss
-                          ? *path.loss
-                          : error{errc::aborted, "the path to " + short_name(path.peer) + " was closed"});
+  fail_outgoing(path, end_of(path)); // before UCX cancels the pieces, which says less
+  close_endpoint(path);
   if (!stopped_) set_timer(path, settings_.linger_timeout);
   announce_loss(path);
   kick();
 }
 
 void ucx_engine::close_endpoint(ucx_connection& path) {
+  invariant(!path.endpoint_closing, "UX-4: an endpoint is closed exactly once");
+  path.endpoint_closing = true;
   if (path.endpoint == nullptr) {
     path.endpoint_closed = true;
     return;
   }
-  invariant(!path.endpoint_closing, "UX-4: an endpoint is closed exactly once");
-  path.endpoint_closing = true;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -367,8 +376,12 @@ void ucx_engine::on_endpoint_error(void* argument, ucp_ep_h, ucs_status_t status
 
 // What the listener lent comes back first; then the loss, once.
 void ucx_engine::announce_loss(ucx_connection& path) {
-  release_incoming(path, path.loss ? *path.loss : error{errc::aborted, "the path was closed"});
-  if (!path.loss || receiving(path)) return;
+  release_incoming(path, end_of(path));
+  if (!receiving(path)) tell_loss(path);
+}
+
+void ucx_engine::tell_loss(ucx_connection& path) {
+  if (!path.loss) return;
   const auto cause = std::move(*path.loss);
   path.loss.reset();
   if (listener_ != nullptr) listener_->on_path_lost(path.peer, cause);
@@ -399,11 +412,8 @@ void ucx_engine::on_timer(ucx_connection& path) {
                                           format_duration(settings_.handshake_timeout)});
   } else if (path.state == path_state::lingering) {
     drain(path);
-  } else if (path.state == path_state::draining && path.loss && listener_ != nullptr) {
-    // UCX holds a receive that it should have failed: the loss is told now, the span comes back later.
-    const auto cause = std::move(*path.loss);
-    path.loss.reset();
-    listener_->on_path_lost(path.peer, cause);
+  } else {
+    tell_loss(path); // UCX holds a receive that it should have failed: that span comes back later
   }
   kick();
 }

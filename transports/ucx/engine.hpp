@@ -4,10 +4,13 @@
 // arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
 //
 // Life of a path: connecting -> open -> (lingering) -> draining -> gone.
-//   connecting  hellos are on their way; ends once theirs has come and ours was confirmed, or at the
-//               deadline. Nothing is sent before: during wire-up a later frame can overtake an earlier one.
+//   connecting  hellos are on their way; ends once each side has heard and confirmed the other's, or at the
+//               deadline. Nothing is sent before: during UCX's wire-up a later frame can overtake an earlier
+//               one. A close meanwhile is said once the path is open, if that is within the linger time-out.
 //   lingering   a goodbye was said; ends with theirs, with an error, or after the linger time-out.
 //   draining    endpoint closed by force; ends once every request has come back (UX-4).
+// A hello leaves only where UCX takes it at once, so UCX holds nothing of a path that is not connected yet.
+// The confirmation is what makes UCX wire the endpoint up, over connections that stand both ways then (UX-8).
 #pragma once
 
 #include <deque>
@@ -66,6 +69,7 @@ private:
   [[nodiscard]] ucx_connection* find(incarnation_id peer) const;
   [[nodiscard]] ucx_connection* find(std::uint64_t id) const;
   void begin(ucx_connection& path);
+  void open_later(ucx_connection& path);
   void open_when_heard(ucx_connection& path);
   void lose(ucx_connection& path, error cause);
   void lose_later(ucx_connection& path, std::string_view during, ucs_status_t status);
@@ -74,7 +78,9 @@ private:
   void unlist(ucx_connection& path);
   void bury(incarnation_id peer);
   void close_endpoint(ucx_connection& path);
+  [[nodiscard]] error end_of(const ucx_connection& path) const;
   void announce_loss(ucx_connection& path);
+  void tell_loss(ucx_connection& path);
   [[nodiscard]] bool gone(ucx_connection& path);
   void set_timer(ucx_connection& path, duration delay);
   void on_timer(ucx_connection& path);
@@ -86,11 +92,14 @@ private:
   send_slot* make_frame(ucx_connection& path, frame_kind kind, std::span<const std::byte> first,
                         std::span<const std::byte> second, bool owed);
   void submit(ucx_connection& path, send_slot* slot);
-  void post(send_slot* slot);
+  void post(send_slot* slot, std::uint32_t attributes = 0);
   void sent(send_slot* slot, ucs_status_t status);
   void flush_queue(ucx_connection& path);
   void drop_queue(ucx_connection& path);
-  void send_hello(ucx_connection& path);
+  void release(ucx_connection& path, send_slot* slot);
+  void make_hello(ucx_connection& path);
+  [[nodiscard]] bool greet(ucx_connection& path);
+  void answer(ucx_connection& path);
   void send_owed(ucx_connection& path, frame_kind kind, std::span<const std::byte> body);
   void receive(std::span<const std::byte> bytes);
   void receive_on_path(ucx_connection& path, const frame_view& frame);
@@ -138,6 +147,7 @@ private:
 
   std::unordered_map<std::uint64_t, std::unique_ptr<ucx_connection>> connections_;
   std::unordered_map<incarnation_id, ucx_connection*> by_peer_; // connecting, open or lingering
+  std::vector<ucx_connection*> greeting_;                       // UCX has not taken their hello
   std::vector<ucx_connection*> draining_;
   dead_incarnations dead_;                                  // closed, or gone with a goodbye
   std::unordered_map<incarnation_id, std::uint64_t> heard_; // newest path of each of the others

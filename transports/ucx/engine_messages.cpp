@@ -67,9 +67,10 @@ void ucx_engine::submit(ucx_connection& path, send_slot* slot) {
   path.queue_last = slot;
 }
 
-void ucx_engine::post(send_slot* slot) {
+void ucx_engine::post(send_slot* slot, std::uint32_t attributes) {
   ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.op_attr_mask =
+      attributes | UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
   params.cb.send = &ucx_engine::on_frame_sent;
   params.user_data = slot;
@@ -91,9 +92,10 @@ void ucx_engine::on_frame_sent(void* request, ucs_status_t status, void* argumen
 void ucx_engine::sent(send_slot* slot, ucs_status_t status) {
   auto& path = *slot->owner;
   --path.sends_out;
-  path.in_flight_bytes -= slot->bytes;
-  pool_.give_back(slot);
-  if (status != UCS_OK && path.state != path_state::draining) lose_later(path, "sending", status);
+  release(path, slot);
+  if (path.state == path_state::draining) return;
+  if (status != UCS_OK) lose_later(path, "sending", status);
+  if (path.state == path_state::connecting) open_later(path);
 }
 
 void ucx_engine::flush_queue(ucx_connection& path) {
@@ -106,16 +108,18 @@ void ucx_engine::flush_queue(ucx_connection& path) {
 }
 
 void ucx_engine::drop_queue(ucx_connection& path) {
-  while (path.queue_first != nullptr) {
-    auto* slot = path.queue_first;
-    path.queue_first = slot->next;
-    path.in_flight_bytes -= slot->bytes;
-    pool_.give_back(slot);
-  }
+  if (path.hello != nullptr) release(path, std::exchange(path.hello, nullptr));
+  while (path.queue_first != nullptr)
+    release(path, std::exchange(path.queue_first, path.queue_first->next));
   path.queue_last = nullptr;
 }
 
-void ucx_engine::send_hello(ucx_connection& path) {
+void ucx_engine::release(ucx_connection& path, send_slot* slot) {
+  path.in_flight_bytes -= slot->bytes;
+  pool_.give_back(slot);
+}
+
+void ucx_engine::make_hello(ucx_connection& path) {
   const hello_body body{
       .to_high = path.peer.high(),
       .to_low = path.peer.low(),
@@ -123,7 +127,41 @@ void ucx_engine::send_hello(ucx_connection& path) {
       .proof = prove_hello(
           secret_,
           {.job = job_, .from = self_, .to = path.peer, .path = path.id, .address = worker_->address()})};
-  post(make_frame(path, frame_kind::hello, bytes_of(body), worker_->address(), true));
+  path.hello = make_frame(path, frame_kind::hello, bytes_of(body), worker_->address(), true);
+}
+
+// True once UCX has taken our hello. Lanes that are not tcp do not carry it at once: there UCX holds it until
+// it has wired the endpoint up.
+bool ucx_engine::greet(ucx_connection& path) {
+  if (settings_.transports != "tcp") {
+    post(std::exchange(path.hello, nullptr));
+  } else {
+    ucp_request_param_t params{};
+    params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+    params.flags = UCP_AM_SEND_FLAG_EAGER;
+    const auto* taken = ucp_am_send_nbx(path.endpoint, am_frames, nullptr, 0, path.hello->memory.data(),
+                                        path.hello->bytes, &params);
+    const auto status = UCS_PTR_STATUS(taken);
+    if (status == UCS_ERR_NO_RESOURCE) return false; // not connected
+    ++path.sends_out;
+    sent(std::exchange(path.hello, nullptr), status);
+  }
+  answer(path);
+  return true;
+}
+
+// Confirms their hello, once ours is on its way: what they send back to UCX's wire-up never waits for a
+// connection (UX-8).
+void ucx_engine::answer(ucx_connection& path) {
+  if (path.hello != nullptr || path.theirs == 0 || std::exchange(path.answered, true)) return;
+  const ack_body body{.path = path.theirs};
+  post(make_frame(path, frame_kind::hello_ack, bytes_of(body), {}, true), UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
+}
+
+void ucx_engine::open_later(ucx_connection& path) {
+  later([this, id = path.id] {
+    if (auto* ready = find(id)) open_when_heard(*ready);
+  });
 }
 
 void ucx_engine::send_owed(ucx_connection& path, frame_kind kind, std::span<const std::byte> body) {
@@ -193,9 +231,7 @@ void ucx_engine::receive(std::span<const std::byte> bytes) {
       return;
     }
     path->heard_ack = true;
-    later([this, id = path->id] {
-      if (auto* heard = find(id)) open_when_heard(*heard);
-    });
+    open_later(*path);
     return;
   }
   if (path->theirs == 0 || path->theirs != frame->path)
@@ -320,10 +356,7 @@ void ucx_engine::answer_hello(incarnation_id from, std::uint64_t number, std::ui
   if (path->state != path_state::connecting) return; // it is being closed
   path->theirs = number;
   begin(*path);
-  if (path->state != path_state::connecting) return; // no endpoint
-  const ack_body body{.path = number};
-  post(make_frame(*path, frame_kind::hello_ack, bytes_of(body), {}, true));
-  open_when_heard(*path);
+  if (path->state == path_state::connecting) answer(*path);
 }
 
 void ucx_engine::note_heard(incarnation_id from, std::uint64_t number) {

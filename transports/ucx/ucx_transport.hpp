@@ -14,6 +14,11 @@
 //   UX-5    nothing is closed or created inside a UCX callback: it is recorded, and done afterwards.
 //   UX-6    a hello that does not prove the job's path secret makes no path; it is dropped and counted, and
 //           UCX never sees the address in it.
+//   UX-7    pieces are rejected only on a path that their receiver is ending. So a rejected piece ends
+//           nothing at the sender: the goodbye, or the error, that follows does, and says why.
+//   UX-8    a path may be closed, or its peer may die, at any moment of the handshake: UCX then holds no
+//           reply of its wire-up that could not leave (1.13 aborts the process where it does). A close is
+//           said once the path is open, within the linger time-out.
 // Why:      docs/design/0012-ucx-paths.md, 0027-path-secret.md
 #pragma once
 
@@ -37,9 +42,10 @@ struct ucx_settings {
   std::string transports{"tcp"}; // UCX_TLS; anything else is unsupervised ground (docs/rooms/ucx.md)
   std::string devices{"lo"};     // UCX_NET_DEVICES; empty: what UCX chooses
   duration handshake_timeout{std::chrono::seconds{2}};
-  duration linger_timeout{std::chrono::milliseconds{250}}; // how long a goodbye waits for its answer
-  std::size_t in_flight_bytes_max{4U << 20};               // per peer; above: errc::no_credit
-  std::size_t send_pool_bytes_max{64U << 20};              // all peers together
+  // How long a goodbye waits for its answer, and a close for the path to be open.
+  duration linger_timeout{std::chrono::milliseconds{250}};
+  std::size_t in_flight_bytes_max{4U << 20};  // per peer; above: errc::no_credit
+  std::size_t send_pool_bytes_max{64U << 20}; // all peers together
   std::size_t bulk_piece_bytes{1U << 20};
   unsigned bulk_pieces_in_flight{2}; // per transfer
   // Further UCX options, named without "UCX_"; they come last.

@@ -33,6 +33,7 @@
 #include "runtime/host/spdlog_sink.hpp"
 #include "runtime/seams/entropy.hpp"
 #include "tests/support/peer_process.hpp"
+#include "transports/ucx/lanes.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 
 namespace troupe::test {
@@ -43,16 +44,12 @@ class probe_seams {
 public:
   using command_handler = std::function<void(const probe_words&)>;
 
-  // The lanes: "tcp", or "shm" with what UCX 1.13 needs to have them at all (docs/rooms/ucx.md).
+  // The lanes: "tcp" or "shm" (transports/ucx/lanes.hpp).
   probe_seams(const std::string& lanes, const std::string& devices, duration handshake)
       : self_{random_id_from<incarnation_id>(random)} {
-    ucx_settings settings;
+    auto settings = settings_for(lanes);
     settings.devices = devices;
     settings.handshake_timeout = handshake;
-    if (lanes == "shm") {
-      settings.transports = "shm,tcp";
-      settings.options = {{"SYSV_ERROR_HANDLING", "y"}, {"POSIX_ERROR_HANDLING", "y"}};
-    }
     auto opened = ucx_transport::open(loop.io(), clock, self_, settings);
     if (!opened) {
       std::fprintf(stderr, "%s\n", opened.failure().text.c_str());

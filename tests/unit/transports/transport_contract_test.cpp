@@ -133,6 +133,21 @@ TEMPLATE_TEST_CASE("transport: a goodbye comes after the messages, once, and not
   CHECK(pair.at_b.handed_up_after_loss == 0);
 }
 
+TEMPLATE_TEST_CASE(
+    "transport: a path that is closed before it is open still says goodbye, after the messages", "",
+    loopback_pair, ucx_pair, session_loopback_pair, session_ucx_pair) {
+  TestType pair;
+  pair.connect();
+  if (GENERATE(true, false)) REQUIRE(pair.b->connect(pair.a->self(), pair.a->local_address()));
+  REQUIRE(pair.a->send(pair.b->self(), numbered(7)));
+  pair.a->close(pair.b->self()); // the loop has not run yet
+  REQUIRE(pair.loop.run_until([&] { return !pair.at_b.losses.empty(); }));
+  CHECK(pair.at_b.losses.front().cause.code == errc::actor_stopped);
+  CHECK(pair.at_b.messages.size() == 1);
+  CHECK(pair.at_b.losses.size() == 1);
+  CHECK(pair.at_a.losses.empty());
+}
+
 TEMPLATE_TEST_CASE("transport: an end that is destroyed is a loss to the other", "", loopback_pair, ucx_pair,
                    session_loopback_pair, session_ucx_pair) {
   TestType pair;
@@ -236,6 +251,7 @@ TEMPLATE_TEST_CASE("transport: closing in the middle of a transfer completes it 
   CHECK_FALSE(*pair.at_b.bulks.at(1).result);
   auto& other = sender_closes ? pair.at_b : pair.at_a;
   REQUIRE(pair.loop.run_until([&] { return other.losses.size() == 1; }));
+  CHECK(other.losses.front().cause.code == errc::actor_stopped);
   CHECK(other.handed_up_after_loss == 0);
   CHECK(completions == 1);
 }

@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
+#include "runtime/base/dead_incarnations.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/support/allocation_count.hpp"
 #include "tests/support/transport_pairs.hpp"
-#include "runtime/base/dead_incarnations.hpp"
 #include "transports/ucx/frame.hpp"
 #include "transports/ucx/hello_proof.hpp"
 #include "transports/ucx/send_pool.hpp"
@@ -176,6 +178,56 @@ TEST_CASE("ucx: a goodbye that nobody answers ends at its deadline (UX-4)") {
   }));
   pair.a->close(peer.self()); // from here on, the other loop stands still
   REQUIRE(pair.loop.run_until([&] { return ucx(pair.a).idle(); }));
+}
+
+// The receiver closes while pieces come in: it rejects them before its goodbye is on its way.
+TEST_CASE("ucx: a goodbye in the middle of a transfer is told as one, whatever comes first (UX-7)") {
+  const std::vector<std::byte> source(std::size_t{16} << 20U);
+  std::uint64_t rejected = 0;
+  for (int round = 0; round < 20; ++round) {
+    ucx_pair pair;
+    pair.connect();
+    std::optional<expected<void>> outcome;
+    pair.a->send_bulk(pair.b->self(), 1, source, [&](expected<void> result) { outcome = std::move(result); });
+    REQUIRE(pair.loop.run_until([&] { return ucx(pair.b).counters().bytes_received > 0; }));
+    pair.at_b.then = [&](incarnation_id from, std::span<const std::byte>) { pair.b->close(from); };
+    REQUIRE(pair.a->send(pair.b->self(), payload));
+    REQUIRE(pair.loop.run_until([&] { return outcome && !pair.at_a.losses.empty(); }));
+    CHECK(outcome->failure().code == errc::actor_stopped);
+    CHECK(pair.at_a.losses.front().cause.code == errc::actor_stopped);
+    rejected += ucx(pair.b).counters().dropped_stale;
+  }
+  CHECK(rejected > 0);
+}
+
+enum class parting { closed, dropped, destroyed };
+
+// False: the path had been opened before.
+bool part_after(int handlers, parting how) {
+  ucx_pair pair;
+  pair.connect();
+  REQUIRE(pair.b->connect(pair.a->self(), pair.a->local_address()));
+  for (int ran = 0; ran < handlers; ++ran)
+    pair.loop.context.run_one();
+  const bool early = ucx(pair.a).counters().paths_opened == 0;
+  if (how == parting::closed) pair.a->close(pair.b->self());
+  if (how == parting::dropped) pair.a->drop(pair.b->self());
+  if (how == parting::destroyed) pair.destroy(pair.a);
+  const bool may_reopen = how == parting::dropped; // b's hello makes another path
+  REQUIRE(pair.loop.run_until(
+      [&] { return !pair.at_b.losses.empty() || (may_reopen && ucx(pair.b).counters().paths_opened > 0); }));
+  if (may_reopen) return early;
+  if (how == parting::closed) CHECK(pair.at_b.losses.front().cause.code == errc::actor_stopped);
+  REQUIRE(pair.loop.run_until([&] { return ucx(pair.b).idle() && (!pair.a || ucx(pair.a).idle()); }));
+  return early;
+}
+
+TEST_CASE("ucx: a path can be closed, dropped and destroyed at any moment of its wire-up (UX-8)") {
+  const auto how = GENERATE(parting::closed, parting::dropped, parting::destroyed);
+  int handlers = 0;
+  while (part_after(handlers, how))
+    ++handlers;
+  CHECK(handlers > 1);
 }
 
 TEST_CASE("ucx: devices that are not there are refused in one line that names them") {
