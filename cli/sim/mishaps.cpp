@@ -207,6 +207,12 @@ said part(cluster& in, strikes& by) {
   return process(*one) + " and process " + std::to_string(*other) + " are parted for " + in_ms(length);
 }
 
+said flip_bits(cluster& in, strikes& by) {
+  const auto count = 1 + by.draw(2); // fewer than are borne without a word
+  in.machine().network.damage_bulk(count);
+  return "of " + std::to_string(count) + " transfers that arrive next, a bit is another";
+}
+
 said slow(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   const auto factor = 2 + by.draw(9);
@@ -276,6 +282,7 @@ const std::vector<named_mishap>& built_in_mishaps() {
       {"clog", mishaps::clog},
       {"part", mishaps::part},
       {"path-error", mishaps::path_error},
+      {"flip-in-transfer", mishaps::flip_bits},
       {"slow", mishaps::slow},
       {"crawl", mishaps::crawl},
       {"clock-drift", mishaps::clock_drift},

@@ -39,6 +39,7 @@ std::optional<std::string> cut_pair(cluster& in, strikes& by);    // two hosts f
 std::optional<std::string> clog(cluster& in, strikes& by);        // one host's messages take longer
 std::optional<std::string> part(cluster& in, strikes& by);        // two workers, for longer than a lease
 std::optional<std::string> path_error(cluster& in, strikes& by); // between two processes, seen by one of them
+std::optional<std::string> flip_bits(cluster& in, strikes& by);  // of a transfer or two, as they arrive
 std::optional<std::string> slow(cluster& in, strikes& by);       // one host
 std::optional<std::string> crawl(cluster& in, strikes& by);      // one host, nearly stands still for a while
 std::optional<std::string> stay_away(cluster& in, strikes& by);  // one host, for longer than the job waits

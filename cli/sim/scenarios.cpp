@@ -12,6 +12,7 @@ constexpr std::uint64_t flap_events = 300;
 constexpr std::uint64_t changes_by_worker = 40; // to the disk, in a whole job
 constexpr std::uint64_t changes_by_director = 8;
 constexpr std::uint64_t random_strikes_max = 5;
+constexpr std::uint64_t damaged_transfers_max = 12;
 // More deaths of one worker without progress would rightly end the job.
 constexpr std::uint64_t random_deaths_max = 2;
 
@@ -50,6 +51,17 @@ void paths_and_kill(strikes& s) {
   for (int i = 0; i < 4; ++i)
     s.plan(mishaps::path_error, first + s.draw(flap_events));
   s.plan(mishaps::kill, first + s.draw(flap_events));
+}
+
+// Up to two are borne; three in a row end a transfer, and with it a generation: fewer than end a job.
+void damaged_transfers(strikes& s) {
+  s.plan(
+      [count = 1 + s.draw(damaged_transfers_max)](cluster& in, strikes&) {
+        in.machine().network.damage_bulk(count);
+        return std::optional{std::to_string(count) + " transfers arrive with a bit flipped"};
+      },
+      0);
+  s.plan(mishaps::kill, s.any_time());
 }
 
 void kill_with_director(strikes& s) {
@@ -227,7 +239,7 @@ void random_mishaps(strikes& s) {
     if (one.name == "disk-full") s.expect().newest_is_last = false;
     // Whoever is stopped, or crawls, when a deadline ends may be ended for it, as if it lived.
     // The same for one that cannot reach its peer again: a path that has failed stays closed.
-    if (is_any(one.name, {"clock-step", "crawl", "path-error"})) s.expect().keeps_survivors = false;
+    if (is_any(one.name, {"clock-step", "crawl", "path-error", "part"})) s.expect().keeps_survivors = false;
     s.plan(one.strike, at);
     last = std::max(last, at);
   }
@@ -351,6 +363,8 @@ constexpr std::array scenarios{
     fault_scenario{"clog", "one host's messages take long", once<mishaps::clog>},
     fault_scenario{"part", "two workers cannot reach each other for a while", once<mishaps::part>},
     fault_scenario{"path-error", "one path fails, seen by one side", once<mishaps::path_error>},
+    fault_scenario{"damaged-transfers", "a worker is killed, and what its replacement receives is damaged",
+                   damaged_transfers},
     fault_scenario{"slow", "one host is slow", once<mishaps::slow>},
     fault_scenario{"crawl", "one host nearly stands still for a while", once<mishaps::crawl>,
                    may_cost_another},

@@ -14,6 +14,9 @@ inline constexpr std::size_t session_owed_bytes_max = 8U << 20; // beyond the wi
 inline constexpr std::size_t session_spare_blocks_max = 4096;   // kept for reuse
 inline constexpr std::size_t session_transfers_max = 64;        // bulk, per peer and direction
 inline constexpr std::size_t session_done_transfers_max = 64;   // whose end the sender may not know yet
+inline constexpr std::size_t session_digest_slice_bytes = 1U << 20; // hashed in one task of the loop
+inline constexpr unsigned session_wrong_arrivals_max = 3;           // of a transfer, until it is given up
+inline constexpr unsigned session_refusals_max = 1000; // of a transfer, 10 ms apart, until it is given up
 inline constexpr std::size_t session_address_bytes_max = 16 * 1024;
 
 } // namespace troupe::limits

@@ -1,9 +1,20 @@
-// Session transport: bulk transfers, which begin again when a path cut them short (SE-5).
+// Session transport: bulk transfers, which begin again when a path cut them short (SE-5) or what arrived is
+// not what was sent (SE-6).
+//
+//   sender                        receiver
+//   transfer, hashes meanwhile -> arrives, is hashed
+//   `sent` with its digest     -> compares: the same is handed up
+//   done, or begins again      <- `found` with its own digest
+//
+// A word that gets lost is lost with its path; the next one begins with the transfer, unless its `resume`
+// says that it is whole.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/session/session_transport.hpp"
 
@@ -11,6 +22,19 @@ namespace troupe {
 namespace {
 
 constexpr duration refusal_pause{std::chrono::milliseconds{10}};
+constexpr duration credit_retry{std::chrono::milliseconds{1}};
+
+transfer_body body_of(std::uint64_t transfer, unsigned attempt, const std::string& digest) {
+  transfer_body body{.transfer = transfer, .attempt = attempt, .zero = 0, .digest = {}};
+  std::ranges::copy(digest, body.digest.begin());
+  return body;
+}
+
+error arrived_wrong(std::uint64_t transfer, unsigned times, const std::string& sent,
+                    const std::string& found) {
+  return {errc::corrupt, "transfer " + std::to_string(transfer) + " arrived wrong " + std::to_string(times) +
+                             " times: digest " + sent + " where it was sent, " + found + " where it arrived"};
+}
 
 } // namespace
 
@@ -30,14 +54,20 @@ void session_transport::send_bulk(incarnation_id peer, std::uint64_t transfer,
   const transfer_key key{peer, transfer};
   if (bytes.empty() || outgoing_.contains(key))
     return done(error{errc::bad_argument, "transfer " + std::to_string(transfer) + " is empty or under way"});
-  outgoing_.emplace(
-      key, std::make_shared<outgoing_transfer>(outgoing_transfer{.bytes = bytes, .done = std::move(done)}));
+  const auto added =
+      std::make_shared<outgoing_transfer>(outgoing_transfer{.bytes = bytes, .done = std::move(done)});
+  outgoing_.emplace(key, added);
+  added->hashing = digests_.begin(bytes, [this, key](const std::string& digest) {
+    outgoing_.at(key)->digest = digest;
+    tell_digest(key);
+  });
   if (to->state != path_state::down) submit(peer, transfer);
 }
 
 void session_transport::submit(incarnation_id peer, std::uint64_t transfer) {
   const auto what = outgoing_.at({peer, transfer});
   what->held = true;
+  what->arrived = false;
   if (what->tries++ > 0) ++counters_.transfers_again;
   inner_.send_bulk(peer, transfer, what->bytes,
                    [weak = std::weak_ptr{handle_}, what, peer, transfer](expected<void> result) {
@@ -56,9 +86,16 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
   auto& what = *found->second;
   what.held = false;
   const auto to = find(peer);
-  if (result || what.received) return finish(key, {});
+  if (what.received) return finish(key, {});
+  if (to == nullptr && result) result = error{errc::path_lost, "the session ended before it was checked"};
+  if (result) {
+    what.arrived = true;
+    return tell_digest(key);
+  }
   const auto code = result.failure().code;
-  if (to == nullptr || (code == errc::refused && what.tries <= 1)) return finish(key, result);
+  const bool unwanted =
+      code == errc::refused && (what.tries <= 1 || ++what.refusals >= limits::session_refusals_max);
+  if (to == nullptr || unwanted) return finish(key, result);
   if (code != errc::refused && code != errc::path_lost && code != errc::aborted) return finish(key, result);
   probe<"session.transfer_cut_short">::hit();
   if (to->state != path_state::open) return; // begins again with the path
@@ -72,9 +109,50 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
                     }));
 }
 
+// Whichever comes last: the arrival, or the digest.
+void session_transport::tell_digest(transfer_key which) {
+  const auto& what = *outgoing_.at(which);
+  if (!what.arrived || what.digest.empty()) return;
+  say(which.first, session_kind::sent, body_of(which.second, what.tries, what.digest));
+}
+
+// The peer's answer: the digest of what has arrived there.
+void session_transport::on_found(session& by, const transfer_body& found) {
+  const transfer_key key{by.peer, found.transfer};
+  const auto known = outgoing_.find(key);
+  if (known == outgoing_.end() || !known->second->arrived) return; // of an earlier try
+  auto& what = *known->second;
+  if (found.attempt != what.tries) return;
+  if (found.text() == what.digest) return finish(key, {});
+  if (++what.wrong >= limits::session_wrong_arrivals_max)
+    return finish(key, arrived_wrong(found.transfer, what.wrong, what.digest, found.text()));
+  submit(by.peer, found.transfer);
+}
+
 void session_transport::finish(transfer_key which, const expected<void>& result) {
   auto node = outgoing_.extract(which);
-  if (!node.empty()) node.mapped()->done(result); // TR-3
+  if (node.empty()) return;
+  node.mapped()->hashing.reset(); // TR-4
+  node.mapped()->done(result);    // TR-3
+}
+
+// Lost with its path, if that is lost; said again where there is no credit.
+void session_transport::say(incarnation_id peer, session_kind kind, const transfer_body& what) {
+  const auto to = find(peer);
+  if (to == nullptr || to->state != path_state::open) return;
+  const session_header header{.magic = session_magic,
+                              .kind = kind,
+                              .lane = session_lane_id::ordinary,
+                              .count = 0,
+                              .sequence = 0,
+                              .acked = {to->lanes[0].received(), to->lanes[1].received()}};
+  std::array<std::byte, sizeof(header) + sizeof(what)> frame;
+  std::memcpy(frame.data(), &header, sizeof(header));
+  std::memcpy(frame.data() + sizeof(header), &what, sizeof(what));
+  const auto sent = inner_.send(peer, frame);
+  if (sent || sent.failure().code != errc::no_credit) return;
+  clock_.call_after(credit_retry,
+                    guarded([peer, kind, what](session_transport& self) { self.say(peer, kind, what); }));
 }
 
 // A path has opened: what was cut short begins again.
@@ -128,6 +206,9 @@ std::span<std::byte> session_transport::on_bulk_announced(incarnation_id from,
     const bool free = !place.held && place.into.size() == what.bytes;
     if (!free) return {}; // the sender tries again
     place.held = true;
+    place.hashing.reset();
+    place.digest.clear();
+    place.sent.reset();
     return place.into;
   }
   const auto others =
@@ -139,19 +220,55 @@ std::span<std::byte> session_transport::on_bulk_announced(incarnation_id from,
 }
 
 void session_transport::on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) {
-  const auto by = find(from);
-  const auto known = incoming_.find({from, transfer});
+  const transfer_key key{from, transfer};
+  const auto known = incoming_.find(key);
   if (known == incoming_.end()) return;
-  if (by != nullptr && !result) {
-    known->second.held = false; // begins again with the path
-    return;
-  }
-  incoming_.erase(known);
-  if (by != nullptr) {
-    by->done.push_back(transfer);
+  known->second.held = false;
+  if (find(from) == nullptr)
+    return hand_up(key, result ? error{errc::path_lost, "the session ended before it was checked"} : result);
+  if (result) hash_arrival(key); // else it begins again with the path
+}
+
+void session_transport::hash_arrival(transfer_key which) {
+  auto& what = incoming_.at(which);
+  what.hashing = digests_.begin(what.into, [this, which](const std::string& digest) {
+    incoming_.at(which).digest = digest;
+    check_arrival(which);
+  });
+}
+
+void session_transport::on_sent(session& by, const transfer_body& sent) {
+  const transfer_key key{by.peer, sent.transfer};
+  const auto known = incoming_.find(key);
+  if (known == incoming_.end() || known->second.hashing == nullptr) return; // of an earlier try
+  known->second.sent = sent;
+  check_arrival(key);
+}
+
+// Whichever comes last: the sender's digest, or ours.
+void session_transport::check_arrival(transfer_key which) {
+  auto& what = incoming_.at(which);
+  if (!what.sent || what.digest.empty()) return;
+  const auto sent = std::exchange(what.sent, std::nullopt);
+  const auto found = std::exchange(what.digest, {});
+  what.hashing.reset();
+  const bool same = sent->text() == found || TROUPE_PLANTED("session.digest_not_checked");
+  say(which.first, session_kind::found, body_of(which.second, sent->attempt, same ? sent->text() : found));
+  if (same) return hand_up(which, {});
+  ++counters_.arrived_wrong;
+  probe<"session.transfer_arrived_wrong">::hit();
+  if (probe<"session.transfer_given_up">::when(++what.wrong >= limits::session_wrong_arrivals_max))
+    hand_up(which, arrived_wrong(which.second, what.wrong, sent->text(), found));
+}
+
+void session_transport::hand_up(transfer_key which, expected<void> result) {
+  incoming_.erase(which);
+  const auto by = find(which.first);
+  if (by != nullptr && result) {
+    by->done.push_back(which.second);
     if (by->done.size() > limits::session_done_transfers_max) by->done.pop_front();
   }
-  if (listener_ != nullptr) listener_->on_bulk_received(from, transfer, std::move(result));
+  if (listener_ != nullptr) listener_->on_bulk_received(which.first, which.second, std::move(result));
 }
 
 } // namespace troupe

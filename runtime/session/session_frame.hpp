@@ -5,13 +5,18 @@
 //   batch   header (count > 0), then `count` messages: length (u32), zero (u32), payload, padding to 8 bytes
 //   ack     header alone
 //   resume  header, then resume_body, `done_count` numbers of transfers, the sender's address
+//   sent    header, then transfer_body: the digest of what was sent. Said when the transport below says that
+//           the transfer has arrived
+//   found   header, then transfer_body: the digest of what arrived, in answer to `sent`
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "runtime/base/limits.hpp"
 
@@ -22,7 +27,7 @@ static_assert(std::endian::native == std::endian::little, "frames are written as
 inline constexpr std::uint32_t session_magic = 0x31534553; // "SES1"
 inline constexpr std::size_t session_lanes = 2;
 
-enum class session_kind : std::uint8_t { batch = 1, ack, resume };
+enum class session_kind : std::uint8_t { batch = 1, ack, resume, sent, found };
 enum class session_lane_id : std::uint8_t { ordinary, urgent };
 
 struct session_header {
@@ -39,6 +44,15 @@ struct resume_body {
   std::uint32_t done_count;    // transfers to the sender of this that are complete
   std::uint32_t address_bytes; // where the sender can be reached
 };
+
+struct transfer_body {
+  std::uint64_t transfer;
+  std::uint32_t attempt; // of the sender; an answer to another one says nothing
+  std::uint32_t zero;
+  std::array<char, 32> digest; // as runtime/base/digest.hpp writes it
+  [[nodiscard]] std::string text() const { return {digest.begin(), digest.end()}; }
+};
+static_assert(sizeof(transfer_body) == 48);
 
 struct message_header {
   std::uint32_t bytes;
@@ -66,5 +80,6 @@ struct resume_view {
   std::span<const std::byte> address;
 };
 [[nodiscard]] std::optional<resume_view> read_resume(std::span<const std::byte> frame);
+[[nodiscard]] std::optional<transfer_body> read_transfer(std::span<const std::byte> frame);
 
 } // namespace troupe

@@ -31,6 +31,9 @@ void session_transport::on_message(incarnation_id from, std::span<const std::byt
     return transmit(*known);
   case session_kind::batch:
     return on_batch(known, *header, frame);
+  case session_kind::sent:
+  case session_kind::found:
+    return on_digest(*known, header->kind, frame);
   }
 }
 
@@ -42,6 +45,12 @@ void session_transport::on_resume(const session_ptr& from, std::span<const std::
   if (from->state == path_state::down) send_resume(*from); // the peer opened this path
   note_received(*from, resume->done);
   opened(*from);
+}
+
+void session_transport::on_digest(session& from, session_kind kind, std::span<const std::byte> frame) {
+  const auto body = read_transfer(frame);
+  if (!body || from.state != path_state::open) return break_rules(from);
+  kind == session_kind::sent ? on_sent(from, *body) : on_found(from, *body);
 }
 
 void session_transport::on_batch(const session_ptr& from, const session_header& header,

@@ -17,7 +17,9 @@
 //           says errc::no_credit.
 //   SE-4    an incarnation whose session has ended is never heard nor reached again.
 //   SE-5    a transfer is handed up once; one that a lost path cut short begins again, in the same place.
-// Why:      docs/design/0023-sessions.md
+//   SE-6    a transfer is whole when the digest of what arrived is the digest of what was sent, and for both
+//           sides only then. One that arrived wrong begins again, a few times; then both have errc::corrupt.
+// Why:      docs/design/0023-sessions.md, docs/design/0032-state-for-many.md
 #pragma once
 
 #include <array>
@@ -25,6 +27,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -33,6 +37,7 @@
 #include "runtime/seams/clock.hpp"
 #include "runtime/seams/executor.hpp"
 #include "runtime/seams/transport.hpp"
+#include "runtime/session/digest_queue.hpp"
 #include "runtime/session/lane.hpp"
 #include "runtime/session/limits.hpp"
 #include "runtime/session/session_blocks.hpp"
@@ -57,6 +62,7 @@ struct session_counters {
   std::uint64_t given_up{0};        // sessions that ended with their path
   std::uint64_t undelivered{0};     // messages reported
   std::uint64_t transfers_again{0}; // bulk that began again
+  std::uint64_t arrived_wrong{0};   // bulk received with another digest than it was sent with
   std::uint64_t stale{0};           // frames of ended or unknown peers
   std::uint64_t malformed{0};       // frames that break the rules
 };
@@ -114,12 +120,21 @@ private:
     std::span<const std::byte> bytes;
     bulk_done done;
     unsigned tries{0};
+    unsigned refusals{0};
+    unsigned wrong{0};    // times that it arrived with another digest
     bool held{false};     // by the transport below
+    bool arrived{false};  // this try has, as the transport below says; the digests decide
     bool received{false}; // the peer said so
+    digest_queue::handle hashing;
+    std::string digest; // empty: not known yet
   };
   struct incoming_transfer {
     std::span<std::byte> into;
     bool held{false}; // the transport below writes into it
+    unsigned wrong{0};
+    digest_queue::handle hashing;
+    std::string digest;                // of what arrived; empty: not known yet
+    std::optional<transfer_body> sent; // what the sender says of this arrival
   };
 
   // session_transport.cpp: sessions, and what goes out
@@ -154,15 +169,23 @@ private:
   // session_inbound.cpp
   void on_message(incarnation_id from, std::span<const std::byte> payload) override;
   void on_resume(const session_ptr& from, std::span<const std::byte> frame);
+  void on_digest(session& from, session_kind kind, std::span<const std::byte> frame);
   void on_batch(const session_ptr& from, const session_header& header, std::span<const std::byte> frame);
 
   // session_bulk.cpp
   void submit(incarnation_id peer, std::uint64_t transfer);
   void settled(incarnation_id peer, std::uint64_t transfer, expected<void> result);
+  void tell_digest(transfer_key which);
+  void on_found(session& by, const transfer_body& found);
   void finish(transfer_key which, const expected<void>& result);
   void submit_all(session& to);
   void note_received(session& by, std::span<const std::byte> transfers);
   void fail_transfers(incarnation_id peer, const error& cause);
+  void say(incarnation_id peer, session_kind kind, const transfer_body& what);
+  void hash_arrival(transfer_key which);
+  void on_sent(session& by, const transfer_body& sent);
+  void check_arrival(transfer_key which);
+  void hand_up(transfer_key which, expected<void> result);
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override;
   void on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) override;
 
@@ -179,6 +202,7 @@ private:
   bool flush_posted_{false};
   timer_id ack_timer_{0};
   timer_id credit_timer_{0};
+  digest_queue digests_{loop_};
   std::map<transfer_key, std::shared_ptr<outgoing_transfer>> outgoing_;
   std::map<transfer_key, incoming_transfer> incoming_;
   std::vector<std::byte> resume_room_;

@@ -50,6 +50,8 @@ public:
   void fail_path(const sim_process& of, const sim_process& to, const std::string& cause);
   // The path between two processes fails on both sides, and none can be opened for `length`.
   void part(const sim_process& one, const sim_process& other, duration length);
+  // One bit of each of the next `count` bulk transfers to arrive is another than was sent.
+  void damage_bulk(std::uint64_t count) { damages_left_ = count; }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
 
 private:
@@ -78,6 +80,7 @@ private:
   std::map<std::string, sim_rendezvous_server*> servers_;
   std::uint64_t next_port_{40000};
   std::uint64_t messages_{0};
+  std::uint64_t damages_left_{0};
 };
 
 } // namespace troupe

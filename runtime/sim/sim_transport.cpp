@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t address_bytes = 2 * sizeof(std::uint64_t);
 constexpr std::byte late_byte{0xAB};
+constexpr std::byte flipped_bit{0x10};
 
 error no_path(incarnation_id peer) {
   return {errc::path_lost, "no path to " + to_string(peer)};
@@ -230,6 +231,10 @@ void sim_transport::arrived(incarnation_id from, std::uint64_t id) {
   const auto what = found->second;
   incoming_.erase(found);
   std::memcpy(what.into.data(), bytes.data(), bytes.size());
+  if (network_.damages_left_ > 0) {
+    --network_.damages_left_;
+    what.into[world.draw(what.into.size())] ^= flipped_bit;
+  }
   if (listener_ != nullptr) listener_->on_bulk_received(from, what.transfer, {});
   answer_bulk(from, id, {});
 }

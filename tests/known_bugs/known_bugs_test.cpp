@@ -22,7 +22,7 @@ struct known_bug {
   std::string_view finding; // a part of the line that tells it
 };
 
-constexpr std::array<known_bug, 18> bugs{{
+constexpr std::array<known_bug, 19> bugs{{
     {"canonical_sum.order_reversed", "none", "the final state is"},
     {"catalog.newest_not_verified", "bit-flip", "the job ended with exit code"},
     {"checkpoint.published_before_whole", "none", "is published and does not verify"},
@@ -37,6 +37,7 @@ constexpr std::array<known_bug, 18> bugs{{
     {"office.request_forgotten", "conversation", "waited for its time-out"},
     {"prefetcher.cursor_off_by_one", "kill", "sample"},
     {"retention.newest_removed", "none", "the newest checkpoint is of step"},
+    {"session.digest_not_checked", "damaged-transfers", "the job ended with exit code"},
     {"session.not_sent_again", "conversation", "arrived and"},
     {"stream.lease_kept", "throw-prefetcher", "leases are lost"},
     {"worker.checkpoint_of_uncommitted_step", "none", "says another state than without faults"},

@@ -1,5 +1,6 @@
 #include "runtime/session/session_frame.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -77,6 +78,30 @@ TEST_CASE("session frames: a resume says exactly how long it is") {
   CHECK_FALSE(read_resume(frame));
 }
 
+TEST_CASE("session frames: a digest is 32 hex digits, and nothing follows it") {
+  const session_header header{session_magic, session_kind::sent, session_lane_id::ordinary, 0, 0, {3, 4}};
+  transfer_body body{.transfer = 5, .attempt = 2, .zero = 0, .digest = {}};
+  body.digest.fill('a');
+  const auto framed = [&](std::size_t bytes) {
+    auto frame = frame_of(header, bytes);
+    std::memcpy(frame.data() + sizeof(header), &body, std::min(bytes, sizeof(body)));
+    return frame;
+  };
+  CHECK(read_session_header(framed(sizeof(body))));
+  const auto read = read_transfer(framed(sizeof(body)));
+  REQUIRE(read);
+  CHECK(read->transfer == 5);
+  CHECK(read->attempt == 2);
+  CHECK(read->text() == std::string(32, 'a'));
+  CHECK_FALSE(read_transfer(framed(sizeof(body) - 1)));
+  CHECK_FALSE(read_transfer(framed(sizeof(body) + 1)));
+  body.digest[7] = '\n';
+  CHECK_FALSE(read_transfer(framed(sizeof(body))));
+  body.digest[7] = '7';
+  body.zero = 1;
+  CHECK_FALSE(read_transfer(framed(sizeof(body))));
+}
+
 TEST_CASE("session frames: no damaged frame is read beyond its end") {
   const counter_rng random{17, 0};
   for (std::uint64_t round = 0; round < 20'000; ++round) {
@@ -90,6 +115,7 @@ TEST_CASE("session frames: no damaged frame is read beyond its end") {
     while (take_message(left)) {
     }
     (void)read_resume(frame);
+    (void)read_transfer(frame);
   }
   SUCCEED();
 }
