@@ -121,6 +121,7 @@ public:
                                time_from_ns(static_cast<std::int64_t>(what.sent_ns)));
             }};
   }
+  void on_exit() override { kept_.clear(); } // a promise holds its actor: both would stay for ever
 
 private:
   stage& on_;
