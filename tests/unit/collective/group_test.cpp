@@ -26,5 +26,15 @@ TEST_CASE("rank group: the contract holds in simulation (GR-1 to GR-5)") {
     group_contract::holds_over(*group_worlds::simulated(seed));
 }
 
+TEST_CASE("rank group: the contract holds over shm threads (GR-1 to GR-5)") {
+  group_contract::holds_over(*group_worlds::blocking(worlds::shm_threads(1)));
+  strike_busy_runs(*worlds::shm_threads(1));
+}
+
+TEST_CASE("rank group: the contract holds over shm members in one mapping (GR-1 to GR-5, SR-1)") {
+  group_contract::holds_over(*group_worlds::blocking(worlds::shm_one_mapping(4)));
+  strike_busy_runs(*worlds::shm_one_mapping(4));
+}
+
 } // namespace
 } // namespace troupe
