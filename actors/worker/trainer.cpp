@@ -97,6 +97,7 @@ public:
   }
   void abort() noexcept override { inner_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return inner_->group(); }
 
 private:
   trainer& owner_;

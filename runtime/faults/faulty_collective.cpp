@@ -33,6 +33,7 @@ public:
     around_.device.post([alive = std::weak_ptr{alive_}] { wake(alive); });
   }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return inner_->group(); }
 
 private:
   using self = std::weak_ptr<faulty_communicator*>;

@@ -3,7 +3,7 @@
 // Flow:     step engine -> [faulty communicator] -> the communicator
 // Owns:     an all-reduce that has not been entered yet.
 // Runs on:  the device's executor; `abort` from any thread. It never blocks: a hanging rank's all-reduce is
-//           kept, and entered when its time is over or the generation is.
+//           kept, and entered when its time is over or the generation is. Rank groups are the inner ones.
 // Invariants: those of the collective seam (CO-1 to CO-3; CO-4 is what a skipped all-reduce breaks), and
 //   FC-1    an all-reduce that hangs has not arrived: `arrivals` shows it behind.
 #pragma once

@@ -1,22 +1,26 @@
 // Rank group: general operations between the ranks of one generation, or between some of them.
 //
 // Every member issues the same calls in the same order; a send and its receive are one call of two members,
-// in order between them. Several calls may be under way; they complete in the order issued. The canonical
-// sum of gradients is not here: it belongs to the communicator (collective.hpp).
+// in order between them. A send may wait for its receive: of two that exchange, one receives first. Several
+// calls may be under way; they complete in the order issued. The canonical sum of gradients is not here: it
+// belongs to the communicator (collective.hpp).
 //
 // Threads: `start` on the device's executor, where `done` runs, possibly before `start` returns; `abort` from
 //          any thread.
 // Owns:    nothing of what a call names: `in` and `out` outlive its `done`.
-// Fails:   aborted (GR-2); bad_argument: a call that does not fit the group or, where the implementation
-//          sees it, does not fit what the other members called. The text names rank, call and both sides.
+// Fails:   aborted (GR-2).
+//          bad_argument: a call that does not fit the group; it counts as not called. Or it does not fit what
+//          the others called: everyone in that call gets this error, with the first rank that differs and
+//          both calls, nothing has moved, and the group is of no more use: later calls are aborted.
 // Invariants:
 //   GR-1    every `done` is called exactly once, in the order of the calls.
 //   GR-2    after `abort` of the communicator every pending and later call ends with errc::aborted, in
-//           milliseconds.
+//           milliseconds, unless it was already complete.
 //   GR-3    what a call that failed has written to `out` means nothing; `in` is as it was.
 //   GR-4    the bits of a reduction depend on the members' values and their ranks only: values are added
 //           along one binary tree over the ranks (canonical_plan.hpp, a shard a rank), left + right. float16
-//           and bfloat16 are added as float32 and rounded once, to nearest even.
+//           and bfloat16 are added as float32 and rounded once, to nearest even. Integers wrap. A NaN in a
+//           result is the quiet one without sign and payload.
 //   GR-5    a group never exchanges a byte with another one, nor with another generation's.
 #pragma once
 
@@ -39,7 +43,8 @@ inline constexpr std::size_t element_types = 6;
   return bytes[static_cast<std::size_t>(type)];
 }
 
-// `avg` is the sum divided by the number of members (integers: towards zero). min and max: a NaN wins.
+// `avg` is the sum divided by the number of members (integers: towards zero). min and max: a NaN wins; of
+// zeros with both signs the lowest rank's.
 enum class reduce_op : std::uint8_t { sum, avg, min, max };
 
 // What `elements` counts, and how many elements `in` and `out` have, with W members:
@@ -59,8 +64,10 @@ struct group_operation {
   element_type type{element_type::float32};
   reduce_op op{reduce_op::sum};
   std::size_t elements{0};
-  std::uint32_t peer{0};           // rank within the group
-  std::span<const std::byte> in{}; // may be the very memory of `out` where both have the same size
+  std::uint32_t peer{0}; // rank within the group
+  // May be the very memory of `out` where both have the same size. What a call has no use for is not looked
+  // at.
+  std::span<const std::byte> in{};
   std::span<std::byte> out{};
 };
 
@@ -74,7 +81,9 @@ public:
   virtual void start(const group_operation& what, group_done done) = 0;
   // The members `ranks` (of this group, ascending, without repetition), as a group of their own; ranks there
   // are positions here. Called by every member of this group, in order with its other calls; null for who is
-  // not among them. Lives no longer than this group. errc: bad_argument, no_credit (too many), aborted.
+  // not among them. Lives no longer than this group. errc: bad_argument, no_credit (more than
+  // limits::rank_groups_max were made), aborted. Where nothing may block, that the members' ranks differ is
+  // told by later calls of both groups.
   [[nodiscard]] virtual expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "runtime/policy/canonical_sum.hpp"
+#include "runtime/sim/sim_group.hpp"
 
 namespace troupe {
 namespace {
@@ -28,6 +29,7 @@ public:
       , arrivals_(shape.world) {
     for (std::uint32_t i = 0; i < sum_.slots(); ++i)
       slots_.emplace_back(shape.elements + alignment_elements);
+    if (shape.group_bytes > 0) groups_ = std::make_shared<sim_groups>(hub, shape.world);
   }
 
   [[nodiscard]] const collective_shape& shape() const { return shape_; }
@@ -61,9 +63,15 @@ public:
     finish_when_reachable(number);
   }
 
+  // Null: the shape asked for none.
+  [[nodiscard]] std::unique_ptr<rank_group> join_group(std::uint32_t rank, sim_process& owner) {
+    return groups_ == nullptr ? nullptr : groups_->join(rank, owner);
+  }
+
   void abort() {
     if (aborted_) return;
     aborted_ = true;
+    if (groups_ != nullptr) groups_->abort();
     finish(0);
   }
 
@@ -120,6 +128,7 @@ private:
   std::vector<std::uint64_t> arrivals_;
   std::uint64_t made_{0}; // sums of this meeting; the next waits until everybody has taken it
   bool aborted_{false};
+  std::shared_ptr<sim_groups> groups_;
 };
 
 namespace {
@@ -129,7 +138,8 @@ public:
   sim_communicator(std::shared_ptr<sim_meeting> meeting, sim_process& owner, std::uint32_t rank)
       : meeting_{std::move(meeting)}
       , owner_{owner}
-      , rank_{rank} {}
+      , rank_{rank}
+      , group_{meeting_->join_group(rank, owner)} {}
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return meeting_->slot(rank_, index);
   }
@@ -140,11 +150,13 @@ public:
     if (owner_.alive()) meeting_->abort();
   }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return meeting_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   std::shared_ptr<sim_meeting> meeting_;
   sim_process& owner_;
   std::uint32_t rank_;
+  std::unique_ptr<rank_group> group_;
 };
 
 } // namespace
@@ -169,7 +181,8 @@ public:
       return error{errc::aborted, descriptor + ": the meeting place is gone"};
     const auto& there = found->second->shape();
     if (there.generation != shape.generation || there.world != shape.world || there.shards != shape.shards ||
-        there.elements != shape.elements || rank.value() >= shape.world) {
+        there.elements != shape.elements || there.group_bytes != shape.group_bytes ||
+        rank.value() >= shape.world) {
       return error{errc::bad_argument, descriptor + ": the shape does not fit"};
     }
     return std::unique_ptr<communicator>{

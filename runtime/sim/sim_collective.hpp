@@ -42,6 +42,7 @@ public:
 
 private:
   friend class sim_collective;
+  friend class sim_groups;
   friend class sim_meeting;
   sim_world& world_;
   sim_collective_observer* observer_{nullptr};

@@ -1,33 +1,12 @@
 #include "transports/shm/meeting.hpp"
 
-#include <sched.h>
-
-#include "transports/shm/futex.hpp"
-#include "transports/shm/limits.hpp"
-
 namespace troupe {
 
 namespace {
 
 constexpr std::uint64_t abort_bit = std::uint64_t{1} << 63;
 
-void pause_processor() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-void ring_bell(meeting_words& words) noexcept {
-  words.bell.fetch_add(1);
-  // A sleeper that is not counted yet looks at `arrived` after counting itself, and sees it settled.
-  if (words.sleepers.load() > 0) futex_wake_all(words.bell);
-}
-
 } // namespace
-
-wait_tuning tuning_for(std::uint32_t world, std::uint32_t cores) {
-  return {.pauses = world <= cores ? limits::shm_pauses_max : 0, .yields = limits::shm_yields_max};
-}
 
 meeting::meeting(meeting_words& words, std::span<arrival_line> lines, std::uint32_t rank, wait_tuning tuning)
     : words_{words}
@@ -42,7 +21,7 @@ meeting::outcome meeting::meet() {
   auto result = arrive(target, last);
   if (result != outcome::complete) return result;
   if (last) {
-    ring_bell(words_);
+    ring(words_.bell);
     return result;
   }
   return wait(target);
@@ -76,21 +55,7 @@ bool meeting::settled(std::uint64_t target, outcome& result) const {
 
 meeting::outcome meeting::wait(std::uint64_t target) {
   auto result = outcome::complete;
-  for (std::uint32_t i = 0; i < tuning_.pauses; ++i) {
-    if (settled(target, result)) return result;
-    pause_processor();
-  }
-  for (std::uint32_t i = 0; i < tuning_.yields; ++i) {
-    if (settled(target, result)) return result;
-    ::sched_yield();
-  }
-  words_.sleepers.fetch_add(1);
-  for (;;) {
-    const auto seen = words_.bell.load();
-    if (settled(target, result)) break;
-    futex_wait(words_.bell, seen, limits::shm_recheck_ms);
-  }
-  words_.sleepers.fetch_sub(1);
+  wait_at(words_.bell, tuning_, [&] { return settled(target, result); });
   return result;
 }
 
@@ -99,7 +64,7 @@ void meeting::abort() noexcept {
 }
 
 bool meeting::aborted() const noexcept {
-  return (words_.arrived.load() & abort_bit) != 0;
+  return is_aborted(words_);
 }
 
 std::vector<std::uint64_t> meeting::arrivals() const {
@@ -108,7 +73,11 @@ std::vector<std::uint64_t> meeting::arrivals() const {
 
 void abort_meeting(meeting_words& words) noexcept {
   words.arrived.fetch_or(abort_bit);
-  ring_bell(words);
+  ring(words.bell);
+}
+
+bool is_aborted(const meeting_words& words) noexcept {
+  return (words.arrived.load() & abort_bit) != 0;
 }
 
 std::vector<std::uint64_t> arrivals_of(std::span<const arrival_line> lines) {

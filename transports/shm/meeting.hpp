@@ -10,7 +10,7 @@
 // Invariants:
 //   ME-1    a meeting is complete if and only if all `world` members arrived before the abort.
 //   ME-2    after the abort every pending `meet` of an incomplete meeting and every later one is aborted.
-//   ME-3    a lost wake-up costs limits::shm_recheck_ms, never a hang.
+//   ME-3    a lost wake-up costs limits::shm_recheck_ms, never a hang (bell.hpp).
 // Why:      docs/design/0002-canonical-reduction.md
 #pragma once
 
@@ -19,12 +19,13 @@
 #include <span>
 #include <vector>
 
+#include "transports/shm/bell.hpp"
+
 namespace troupe {
 
 struct meeting_words {
   alignas(64) std::atomic<std::uint64_t> arrived; // arrivals of all meetings so far | abort bit
-  alignas(64) std::atomic<std::uint32_t> bell;    // moves when a meeting completes or is aborted
-  std::atomic<std::uint32_t> sleepers;            // who must be woken by a system call
+  alignas(64) bell_words bell;                    // rung when a meeting completes or is aborted
 };
 
 // One per rank, each on a cache line of its own.
@@ -34,13 +35,6 @@ struct alignas(64) arrival_line {
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-
-struct wait_tuning {
-  std::uint32_t pauses{0}; // looks with a processor pause between them
-  std::uint32_t yields{0}; // then looks with sched_yield between them; then sleep
-};
-// How long to look before sleeping (limits.hpp).
-[[nodiscard]] wait_tuning tuning_for(std::uint32_t world, std::uint32_t cores);
 
 class meeting {
 public:
@@ -54,6 +48,8 @@ public:
   [[nodiscard]] bool aborted() const noexcept;
   // Counts an arrival that has nobody to wait for.
   void note_arrival() noexcept;
+  // Meetings that this member has reached.
+  [[nodiscard]] std::uint64_t met() const noexcept { return met_; }
   // Meetings that each rank has reached; whoever is behind is who the others wait for.
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const;
 
@@ -71,6 +67,7 @@ private:
 
 // Sets the abort bit and wakes everybody; for members and for the director alike.
 void abort_meeting(meeting_words& words) noexcept;
+[[nodiscard]] bool is_aborted(const meeting_words& words) noexcept;
 [[nodiscard]] std::vector<std::uint64_t> arrivals_of(std::span<const arrival_line> lines);
 
 } // namespace troupe

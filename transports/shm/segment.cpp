@@ -1,5 +1,6 @@
 #include "transports/shm/segment.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/policy/canonical_plan.hpp"
+#include "transports/shm/group_line.hpp"
 #include "transports/shm/limits.hpp"
 
 namespace troupe {
@@ -21,8 +23,9 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x65636e6d75735f74ULL;
-constexpr std::uint32_t segment_version = 1;
+constexpr std::uint32_t segment_version = 2;
 constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t line_bytes = 64;
 constexpr std::size_t lines_at = (sizeof(segment_header) + 63) / 64 * 64;
 constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -30,8 +33,32 @@ std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-std::size_t header_bytes(std::uint32_t world) {
-  return round_up(lines_at + world * sizeof(arrival_line), page_bytes);
+std::size_t words_at(std::uint32_t world) {
+  return lines_at + world * sizeof(arrival_line);
+}
+
+std::size_t header_bytes(const collective_shape& shape) {
+  const auto words = shape.group_bytes == 0 ? 0 : limits::rank_groups_max * sizeof(group_words);
+  return round_up(words_at(shape.world) + words, page_bytes);
+}
+
+// Adds the areas of rank groups at the end. Half of a member's staging holds at least a cache line a rank.
+expected<void> add_groups(segment_layout& layout, const collective_shape& shape) {
+  if (shape.group_bytes == 0) return {};
+  const auto half_min = std::max(shape.world, std::uint32_t{2}) * line_bytes;
+  if (shape.group_bytes <= limits::shm_segment_bytes_max) {
+    layout.half_bytes = std::max(round_up(shape.group_bytes / 2, line_bytes), half_min);
+    layout.words_at = words_at(shape.world);
+    layout.groups_at = layout.bytes;
+    layout.staging_at = round_up(shape.world * (sizeof(arrival_line) + sizeof(group_line)), page_bytes);
+    layout.group_stride = round_up(layout.staging_at + shape.world * 2 * layout.half_bytes, page_bytes);
+    layout.bytes += limits::rank_groups_max * layout.group_stride;
+    if (layout.bytes <= limits::shm_segment_bytes_max) return {};
+  }
+  return error{errc::bad_argument, "collective: " + std::to_string(limits::rank_groups_max) + " groups of " +
+                                       std::to_string(shape.world) + " ranks with " +
+                                       std::to_string(shape.group_bytes) + " bytes each exceed " +
+                                       std::to_string(limits::shm_segment_bytes_max) + " bytes"};
 }
 
 error system_error(errc code, const std::string& what) {
@@ -116,7 +143,7 @@ expected<segment_layout> layout_of(const collective_shape& shape) {
   layout.slots = first_slots(shape.shards, shape.world).back();
   layout.stride = round_up(shape.elements * sizeof(float), 64);
   layout.exchanged = layout.stride <= limits::shm_exchange_bytes_max && shape.world > 1;
-  layout.slots_at = header_bytes(shape.world);
+  layout.slots_at = header_bytes(shape);
   const std::size_t result_slots = layout.exchanged ? 2 * std::size_t{layout.slots} : 1;
   const auto total_slots = layout.slots + result_slots;
   if (layout.stride > limits::shm_segment_bytes_max / total_slots)
@@ -125,6 +152,7 @@ expected<segment_layout> layout_of(const collective_shape& shape) {
                                          std::to_string(limits::shm_segment_bytes_max) + " bytes"};
   layout.result_at = layout.slots_at + layout.slots * layout.stride;
   layout.bytes = round_up(layout.result_at + result_slots * layout.stride, page_bytes);
+  if (auto added = add_groups(layout, shape); !added) return added.failure();
   return layout;
 }
 
@@ -147,6 +175,7 @@ expected<std::unique_ptr<segment>> segment::create(const collective_shape& shape
   header.shards = shape.shards;
   header.slots = layout->slots;
   header.elements = shape.elements;
+  header.group_bytes = shape.group_bytes;
   header.bytes = layout->bytes;
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) return system_error(errc::storage_failed, "shared segment");
@@ -201,7 +230,8 @@ expected<void> segment::check(const collective_shape& shape) const {
   const bool fits = found.magic == segment_magic && found.version == segment_version &&
                     found.generation == shape.generation.value() && found.world == shape.world &&
                     found.shards == shape.shards && found.slots == layout_.slots &&
-                    found.elements == shape.elements && found.bytes == layout_.bytes;
+                    found.elements == shape.elements && found.group_bytes == shape.group_bytes &&
+                    found.bytes == layout_.bytes;
   if (fits) return {};
   return error{errc::bad_argument,
                "shared segment of generation " + std::to_string(found.generation) + ", world " +
@@ -219,9 +249,24 @@ std::span<arrival_line> segment::lines() const {
   return {reinterpret_cast<arrival_line*>(mapping_.data() + lines_at), world_};
 }
 
-float* segment::at(std::size_t offset) const {
+std::byte* segment::bytes_at(std::size_t offset) const {
   invariant(offset < mapping_.size(), "SG-2: offsets lie inside the mapping");
-  return reinterpret_cast<float*>(mapping_.data() + offset);
+  return mapping_.data() + offset;
+}
+
+float* segment::at(std::size_t offset) const {
+  return reinterpret_cast<float*>(bytes_at(offset));
+}
+
+group_words& segment::words_of(std::uint32_t group) const {
+  return *reinterpret_cast<group_words*>(bytes_at(layout_.words_at + group * sizeof(group_words)));
+}
+
+void segment::abort() noexcept {
+  abort_meeting(header().words);
+  if (layout_.words_at == 0) return;
+  for (std::uint32_t group = 0; group < limits::rank_groups_max; ++group)
+    abort_group(words_of(group));
 }
 
 expected<void> segment::touch(std::size_t offset, std::size_t bytes) const {

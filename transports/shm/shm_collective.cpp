@@ -49,7 +49,7 @@ std::vector<std::uint64_t> shm_collective::arrivals() const {
 }
 
 void shm_collective::end_generation() noexcept {
-  if (current_ != nullptr) abort_meeting(current_->header().words);
+  if (current_ != nullptr) current_->abort();
 }
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 
 #include "runtime/base/invariant.hpp"
 #include "transports/shm/limits.hpp"
+#include "transports/shm/shm_group.hpp"
 
 namespace troupe {
 
@@ -44,9 +45,11 @@ expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<s
                                          to_string(shape.generation) + " is already connected"};
   std::unique_ptr<shm_communicator> member{new shm_communicator{std::move(memory), shape, rank, tuning}};
   if (member->meeting_.aborted()) return member->ended(meeting::outcome::aborted);
-  if (auto touched = member->touch(); !touched) {
+  auto ready = member->touch();
+  if (ready && shape.group_bytes > 0) ready = member->join_group(tuning);
+  if (!ready) {
     claimed.store(0);
-    return touched.failure();
+    return ready.failure();
   }
   return std::unique_ptr<communicator>{std::move(member)};
 }
@@ -69,6 +72,15 @@ expected<void> shm_communicator::touch() const {
     if (auto touched = memory_->touch(at, slice_bytes); !touched) return touched;
   }
   return memory_->touch(layout.result_at, layout.stride);
+}
+
+expected<void> shm_communicator::join_group(wait_tuning tuning) {
+  auto made = shm_group::make(
+      memory_,
+      {.generation = shape_.generation, .group = 0, .world = shape_.world, .rank = rank_, .tuning = tuning});
+  if (!made) return made.failure();
+  group_ = std::move(*made);
+  return {};
 }
 
 std::span<float> shm_communicator::contribution(std::size_t index) {
@@ -115,7 +127,7 @@ expected<std::span<const float>> shm_communicator::sum_in_slices() {
 
 error shm_communicator::ended(meeting::outcome why) {
   if (why == meeting::outcome::corrupt) {
-    meeting_.abort();
+    memory_->abort();
     return {errc::internal,
             "the shared segment of generation " + to_string(shape_.generation) + " was overwritten"};
   }
@@ -123,7 +135,7 @@ error shm_communicator::ended(meeting::outcome why) {
 }
 
 void shm_communicator::abort() noexcept {
-  meeting_.abort();
+  memory_->abort();
 }
 
 std::vector<std::uint64_t> shm_communicator::arrivals() const {

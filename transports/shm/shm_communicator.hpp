@@ -37,6 +37,7 @@ public:
   void all_reduce(all_reduce_done done) override;
   void abort() noexcept override;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   // Elements [begin, end), cut at cache lines.
@@ -47,6 +48,7 @@ private:
   shm_communicator(std::shared_ptr<segment> memory, const collective_shape& shape, rank_id rank,
                    wait_tuning tuning);
   [[nodiscard]] expected<void> touch() const;
+  [[nodiscard]] expected<void> join_group(wait_tuning tuning);
   [[nodiscard]] expected<std::span<const float>> sum();
   [[nodiscard]] expected<std::span<const float>> sum_alone();
   [[nodiscard]] expected<std::span<const float>> sum_exchanged();
@@ -65,7 +67,8 @@ private:
   std::vector<const float*> inputs_[2]; // by exchange set; large shapes use the first
   std::vector<float> private_sum_;      // small shapes only
   std::uint32_t set_{0};
-  std::uint64_t sums_{0}; // complete ones; every member meets equally often for each
+  std::unique_ptr<rank_group> group_; // null: the shape asks for none
+  std::uint64_t sums_{0};             // complete ones; every member meets equally often for each
 };
 
 } // namespace troupe

@@ -68,6 +68,9 @@ TEST_CASE("shm collective: a member of another shape is refused (SG-1)") {
   other.elements = 9999;
   CHECK(refusal(ranks, descriptor, other) == errc::bad_argument);
   other = pair;
+  other.group_bytes = 4096;
+  CHECK(refusal(ranks, descriptor, other) == errc::bad_argument);
+  other = pair;
   other.shards = 16; // as many slots and bytes: only the header knows
   REQUIRE(layout_of(other)->bytes == layout_of(pair)->bytes);
   CHECK(refusal(ranks, descriptor, other) == errc::bad_argument);

@@ -64,7 +64,7 @@ struct two_ranks {
 
   sim_world world{1};
   sim_collective_hub hub{world};
-  collective_shape shape{generation_id{1}, 2, 2, 32};
+  collective_shape shape{generation_id{1}, 2, 2, 32, 1024};
   std::unique_ptr<collective> prepared;
   std::vector<sim_process*> processes;
   std::vector<std::unique_ptr<collective>> seams;
@@ -74,6 +74,14 @@ struct two_ranks {
   std::vector<std::optional<expected<reduction>>> answers;
   time_point answered_at;
 };
+
+TEST_CASE("faulty collective: rank groups are those of the inner communicator") {
+  two_ranks both;
+  auto* group = both.members[1]->group();
+  REQUIRE(group != nullptr);
+  CHECK(group->rank() == 1);
+  CHECK(group->world() == 2);
+}
 
 TEST_CASE("faulty collective: without a fault sums are the communicator's own, number and all (CO-4)") {
   two_ranks both;

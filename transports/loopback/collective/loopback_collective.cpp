@@ -11,6 +11,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/limits.hpp"
 #include "runtime/policy/canonical_sum.hpp"
+#include "transports/loopback/collective/loopback_group.hpp"
 
 namespace troupe {
 
@@ -44,7 +45,7 @@ expected<void> check(const collective_shape& shape) {
 
 bool same(const collective_shape& a, const collective_shape& b) {
   return a.generation == b.generation && a.world == b.world && a.shards == b.shards &&
-         a.elements == b.elements;
+         a.elements == b.elements && a.group_bytes == b.group_bytes;
 }
 
 } // namespace
@@ -66,6 +67,7 @@ public:
       , seats_(shape.world) {
     for (std::uint32_t number = 0; number < plan_.slots(); ++number)
       inputs_.push_back(slot(number));
+    if (shape.group_bytes > 0) groups_ = std::make_shared<loopback_groups>(shape.world);
   }
 
   [[nodiscard]] const collective_shape& shape() const { return shape_; }
@@ -111,7 +113,13 @@ public:
     done(result());
   }
 
+  // Null: the shape asked for none.
+  [[nodiscard]] std::unique_ptr<rank_group> join_group(std::uint32_t rank, executor* device) {
+    return groups_ == nullptr ? nullptr : groups_->join(rank, device);
+  }
+
   void abort() noexcept {
+    if (groups_ != nullptr) groups_->abort();
     const std::lock_guard lock{mutex_};
     aborted_ = true;
     for (auto& seat : seats_)
@@ -164,6 +172,7 @@ private:
   canonical_sum plan_;
   touched_memory memory_; // contributions of all ranks, then the sum
   std::vector<const float*> inputs_;
+  std::shared_ptr<loopback_groups> groups_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<loopback_seat> seats_;
@@ -176,19 +185,22 @@ namespace {
 
 class loopback_communicator final : public communicator {
 public:
-  loopback_communicator(std::shared_ptr<loopback_room> room, std::uint32_t rank)
+  loopback_communicator(std::shared_ptr<loopback_room> room, std::uint32_t rank, executor* device)
       : room_{std::move(room)}
-      , rank_{rank} {}
+      , rank_{rank}
+      , group_{room_->join_group(rank, device)} {}
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return room_->contribution(rank_, index);
   }
   void all_reduce(all_reduce_done done) override { room_->arrive(rank_, std::move(done)); }
   void abort() noexcept override { room_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return room_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   std::shared_ptr<loopback_room> room_;
   std::uint32_t rank_;
+  std::unique_ptr<rank_group> group_;
 };
 
 } // namespace
@@ -245,7 +257,7 @@ loopback_collective::connect(const std::string& descriptor, const collective_sha
                                          to_string(rank) + " expects"};
   if (auto seated = room->take_seat(rank.value(), device_); !seated) return seated.failure();
   return std::unique_ptr<communicator>{
-      std::make_unique<loopback_communicator>(std::move(room), rank.value())};
+      std::make_unique<loopback_communicator>(std::move(room), rank.value(), device_)};
 }
 
 } // namespace troupe
