@@ -24,7 +24,8 @@ class SeamFaults(ProcessTest):
 
     def test_slow_worker(self):
         """a worker takes thirty times as long for a while: named as a straggler, left alone"""
-        result = self.check(["slow:worker=1@step=100,factor=30,for=4s"], [])
+        longer = round(4 * harness.SLOWNESS)
+        result = self.check([f"slow:worker=1@step=100,factor=30,for={longer}s"], [])
         self.assertIn(1, [e["rank"] for e in result.named("straggler")])
 
     def test_slow_prefetcher(self):
