@@ -75,6 +75,7 @@ public:
             },
             [](const undelivered&) {}};
   }
+  void on_exit() override { kept_.clear(); } // a promise holds its actor: both would stay for ever
 
 private:
   happening tell_;
