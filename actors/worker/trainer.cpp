@@ -3,6 +3,7 @@
 #include <cstring>
 #include <exception>
 
+#include "runtime/base/digest.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/train/state_digest.hpp"
@@ -139,6 +140,17 @@ void trainer::initialise(std::function<void()> done) {
     store_->initialise();
     outside_.loop.post([alive = std::weak_ptr<int>{alive_}, reply] {
       if (!alive.expired()) (*reply)();
+    });
+  });
+}
+
+void trainer::digest_state(digest_told done) {
+  invariant(!running_, "TN-2: the state is read by others only while no run is open");
+  auto reply = std::make_shared<digest_told>(std::move(done));
+  outside_.compute.queue().post([this, reply] {
+    auto digest = std::make_shared<std::string>(digest_of(store_->bytes()));
+    outside_.loop.post([alive = std::weak_ptr<int>{alive_}, reply, digest] {
+      if (!alive.expired()) (*reply)(*digest);
     });
   });
 }

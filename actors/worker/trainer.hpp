@@ -85,6 +85,8 @@ public:
   // --- between runs ---
   void connect(generation_id generation, const std::string& descriptor, rank_id rank, std::uint32_t world);
   void initialise(std::function<void()> done); // the state of step 0; on the device, answered on the loop
+  using digest_told = std::function<void(const std::string& digest)>;
+  void digest_state(digest_told done); // of `state_bytes`; on the device, answered on the loop
   // `kept`: the state of `first_step` is a checkpoint already, or none is due of it.
   void begin(generation_id generation, step_id first_step, bool takes_checkpoints, bool kept);
   [[nodiscard]] std::span<std::byte> state_bytes() const { return store_->bytes(); }

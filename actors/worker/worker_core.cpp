@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/digest.hpp"
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
@@ -33,6 +32,7 @@ void worker_core::hear(const wire::prepare_generation& m) {
   connected_ = state_ready_ = start_asked_ = false;
   connecting_ = true;
   offer_.reset();
+  forget_requests_before(m.generation);
   const auto world = static_cast<std::uint32_t>(m.members.size());
   trainer_.faults().update(m.rank, world, m.fired_faults, settings_.job_started);
   trainer_.connect(m.generation, m.collective, m.rank, world);
@@ -49,7 +49,7 @@ void worker_core::get_state() {
     }
     return state_settled({});
   case wire::state_source::fresh:
-    holds_state_ = false;
+    drop_state();
     arena_busy_ = true;
     return trainer_.initialise([this, alive = std::weak_ptr<int>{alive_}] {
       if (alive.expired()) return;
@@ -63,15 +63,8 @@ void worker_core::get_state() {
   }
 }
 
-void worker_core::request_from_peer() {
-  holds_state_ = false;
-  const auto& source = plan_.members[plan_.source_rank.value()];
-  auto sent = ports_.send_peer(source, wire::state_request{plan_.generation, plan_.step});
-  if (probe<"worker.peer_unreachable">::when(!sent)) prepare_failed(sent.failure());
-}
-
 void worker_core::load_from_checkpoint() {
-  holds_state_ = false;
+  drop_state();
   arena_busy_ = true;
   ports_.load_checkpoint(
       plan_.checkpoint, trainer_.state_bytes(),
@@ -90,6 +83,7 @@ void worker_core::state_settled(const expected<void>& result) {
   if (result) {
     holds_state_ = state_ready_ = true;
     applied_ = plan_.step;
+    serve_next();
   } else if (phase_ == phase::preparing) {
     return prepare_failed(result.failure());
   }
@@ -124,8 +118,9 @@ void worker_core::hear(const wire::start_generation& m) {
 
 void worker_core::begin_if_ready() {
   if (!start_asked_ || phase_ != phase::prepared) return;
-  if (probe<"worker.start_waits_for_transfer">::when(sends_in_flight_ != 0)) return; // WK-4
+  if (probe<"worker.start_waits_for_transfer">::when(serving_)) return; // WK-4
   phase_ = phase::running;
+  digest_.clear(); // of a state that is no more
   // A generation begins where another one died: its checkpoint of this very step may have died with it.
   const bool kept = plan_.step == step_id{0} || plan_.source == wire::state_source::checkpoint;
   probe<"worker.checkpoint_due_again">::when(!kept);
@@ -135,6 +130,7 @@ void worker_core::begin_if_ready() {
 }
 
 void worker_core::hear(const wire::end_generation& m) {
+  forget_requests_before(m.generation.next());
   if (m.generation != plan_.generation) { // WK-3: never joined; say what is held
     if (m.generation > plan_.generation) plan_.generation = m.generation;
     ports_.send_director(wire::generation_stopped{m.generation, applied_, holds_state_ && !arena_busy_});
@@ -196,7 +192,7 @@ void worker_core::on_failed(generation_id generation, step_id applied, const err
   if (generation != plan_.generation) return;
   probe<"worker.step_threw">::hit();
   applied_ = applied;
-  holds_state_ = false; // what threw may have left anything behind
+  drop_state(); // what threw may have left anything behind
   ports_.send_director(wire::actor_failed{.generation = generation,
                                           .actor = "worker",
                                           .step = applied.value() + 1,
@@ -319,77 +315,6 @@ void worker_core::on_checkpoint_settled(const wire::checkpoint_report& report) {
   ports_.send_director(report);
   trainer_.resume();
   check_finished();
-}
-
-// --- peers ----------------------------------------------------------------------------------------------
-
-void worker_core::on_peer(incarnation_id from, const wire::control& message) {
-  if (const auto* m = std::get_if<wire::state_request>(&message)) return answer_request(from, *m);
-  const bool expected_now = phase_ == phase::preparing && plan_.source == wire::state_source::peer &&
-                            plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (probe<"worker.peer_unheard">::when(!expected_now)) return;
-  if (const auto* m = std::get_if<wire::state_offer>(&message)) {
-    if (m->generation == plan_.generation && m->step == plan_.step) offer_ = *m;
-  } else if (const auto* refused = std::get_if<wire::state_refused>(&message)) {
-    if (refused->generation == plan_.generation) prepare_failed({errc::aborted, refused->text});
-  }
-}
-
-// The generation asked for may not have reached this replica yet; what counts is that it stands still at the
-// step asked for, and that no later run can begin before the director has heard of every transfer.
-void worker_core::answer_request(incarnation_id from, const wire::state_request& m) {
-  const bool still = !trainer_.running() && !arena_busy_ && holds_state_ && applied_ == m.step &&
-                     m.generation >= plan_.generation;
-  const wire::member to{from, {}, 0};
-  if (!still) {
-    const auto text = "holds " + (holds_state_ ? "step " + to_string(applied_) : std::string{"no state"});
-    (void)ports_.send_peer(to, wire::state_refused{m.generation, text});
-    return;
-  }
-  const auto bytes = std::span<const std::byte>{trainer_.state_bytes()};
-  if (!ports_.send_peer(to, wire::state_offer{m.generation, m.step, bytes.size(), digest_of(bytes)}))
-    return; // the path is lost: the asker hears of it too
-  ++sends_in_flight_;
-  ports_.send_state(
-      from, m.generation.value(), bytes,
-      [this, alive = std::weak_ptr<int>{alive_}, to = from, asked = m.generation](expected<void> sent) {
-        if (alive.expired()) return;
-        --sends_in_flight_;
-        if (probe<"worker.state_not_sent">::when(!sent))
-          (void)ports_.send_peer({to, {}, 0}, wire::state_refused{asked, sent.failure().text});
-        begin_if_ready();
-      });
-}
-
-std::span<std::byte> worker_core::on_state_announced(incarnation_id from, const bulk_announcement& what) {
-  // The offer came first, but may still wait in the mailbox: its digest is compared at the end.
-  const bool wanted = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
-                      plan_.source == wire::state_source::peer && what.transfer == plan_.generation.value() &&
-                      what.bytes == trainer_.state_bytes().size() &&
-                      plan_.members[plan_.source_rank.value()].incarnation == from;
-  if (probe<"worker.transfer_unwanted">::when(!wanted)) return {};
-  arena_busy_ = true;
-  return trainer_.state_bytes();
-}
-
-void worker_core::on_state_received(incarnation_id, std::uint64_t transfer, const expected<void>& result) {
-  if (!arena_busy_ || transfer != plan_.generation.value()) return;
-  arena_busy_ = false;
-  if (probe<"worker.transfer_torn">::when(!result))
-    return state_settled(error{errc::aborted, result.failure().text});
-  if (!offer_ || digest_of(trainer_.state_bytes()) != offer_->digest) {
-    return state_settled(
-        error{errc::aborted, "the state received from a peer has another digest than announced"});
-  }
-  state_settled({});
-}
-
-void worker_core::on_peer_lost(incarnation_id who, const error& cause) {
-  const bool source_lost = phase_ == phase::preparing && !state_ready_ && !arena_busy_ &&
-                           plan_.source == wire::state_source::peer &&
-                           plan_.members[plan_.source_rank.value()].incarnation == who;
-  if (probe<"worker.source_lost">::when(source_lost))
-    prepare_failed({errc::aborted, "the peer that sends the state is lost: " + cause.text});
 }
 
 } // namespace troupe

@@ -11,7 +11,8 @@
 //   WK-3    messages of another generation than the current one change nothing, except that an end of a
 //           generation never joined is answered at once.
 //   WK-4    steps begin only when no transfer of the state to a peer is in flight.
-// Why:      docs/design/0008-membership.md
+//   WK-5    the state is passed on only whole, with the digest that its first source computed.
+// Why:      docs/design/0008-membership.md, docs/design/0032-state-for-many.md
 #pragma once
 
 #include <functional>
@@ -91,7 +92,6 @@ private:
   void hear(const Other&) {} // not for a worker from its director: dropped
 
   void get_state();
-  void request_from_peer();
   void load_from_checkpoint();
   void state_settled(const expected<void>& result);
   void check_prepared();
@@ -101,8 +101,23 @@ private:
   void finish();
   void send_finished(wire::worker_finished done);
   void prefetch_from(step_id step);
-  void answer_request(incarnation_id from, const wire::state_request& m);
   void prepare_failed(const error& cause);
+
+  // worker_handover.cpp: the state comes from a peer, and is given to others
+  struct request {
+    incarnation_id from;
+    wire::state_request what;
+  };
+  [[nodiscard]] bool is_source(incarnation_id who) const;
+  void request_from_peer();
+  void hear_request(incarnation_id from, const wire::state_request& m);
+  [[nodiscard]] bool may_give() const;
+  void serve_next();
+  void give(const request& to);
+  void given();
+  void drop_state();
+  void forget_requests_before(generation_id generation);
+  void digest_state(std::function<void(const std::string&)> done);
 
   worker_settings settings_;
   trainer& trainer_;
@@ -118,7 +133,9 @@ private:
   bool arena_busy_{false};  // a load or an incoming transfer writes to it
   std::optional<wire::state_offer> offer_;
   bool start_asked_{false};
-  std::uint32_t sends_in_flight_{0};
+  std::vector<request> requests_; // that wait: one a member at most
+  bool serving_{false}; // the state is on its way to a peer, or its digest is being computed for that
+  std::string digest_;  // of the state held, as its first source said; empty: not known
   std::set<step_id> checkpoints_in_flight_; // of this life
   std::shared_ptr<int> alive_{std::make_shared<int>(0)};
 };

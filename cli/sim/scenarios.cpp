@@ -26,6 +26,31 @@ void kill_two(strikes& s) {
   s.plan(mishaps::kill, s.any_time());
 }
 
+// Then the survivor is the one source, and replacements pass the state on: one of them dies while it does.
+void all_but_one(strikes& s) {
+  const auto survivor = std::make_shared<std::int64_t>(0);
+  s.plan(
+      [survivor](cluster& in, strikes& by) -> mishap::result_type {
+        const auto workers = in.alive(role::worker);
+        if (workers.empty()) return std::nullopt;
+        *survivor = workers[by.draw(workers.size())];
+        for (const auto pid : workers)
+          if (pid != *survivor) in.machine().world.kill(pid, SIGKILL);
+        return "all workers but process " + std::to_string(*survivor) + " are killed";
+      },
+      s.any_time());
+  s.plan(
+      [survivor](cluster& in, strikes& by) -> mishap::result_type {
+        auto senders = in.machine().network.sending_bulk();
+        std::erase(senders, *survivor);
+        if (*survivor == 0 || senders.empty()) return std::nullopt;
+        const auto struck = senders[by.draw(senders.size())];
+        in.machine().world.kill(struck, SIGKILL);
+        return "process " + std::to_string(struck) + " is killed while it passes the state on";
+      },
+      0);
+}
+
 void recovery_kill(strikes& s) {
   const auto first = s.any_time();
   s.plan(mishaps::kill, first);
@@ -312,6 +337,10 @@ constexpr std::array scenarios{
     fault_scenario{"kill", "one worker is killed", once<mishaps::kill>},
     fault_scenario{"kill-two", "two workers are killed, at any two moments", kill_two},
     fault_scenario{"kill-all", "all workers are killed at once", once<mishaps::kill_all>},
+    fault_scenario{
+        "all-but-one",
+        "all workers but one are killed at once; a replacement is killed while it passes the state on",
+        all_but_one},
     fault_scenario{"recovery-kill", "a second worker is killed while the first one's loss is being healed",
                    recovery_kill},
     fault_scenario{"flap", "workers are killed again and again", flap},

@@ -5,6 +5,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
+#include "runtime/policy/broadcast_plan.hpp"
 
 namespace troupe {
 
@@ -239,26 +240,29 @@ void membership::prepare(const resume_point& from, time_point now, outputs& out)
   generation_ = generation_.next(); // MS-1
   plan_ = {generation_, from.step, from.checkpoint, {}};
   ended_sent_ = false;
-  std::optional<rank_id> holder;
+  std::vector<rank_id> sources;
+  std::vector<rank_id> joiners;
   for (std::uint32_t i = 0; i < slots_.size(); ++i) {
     slot& s = slots_[i];
     if (!s.joined) continue;
     invariant(s.idle, "MS-4: every member is idle before a generation is prepared");
     const auto rank = rank_id{static_cast<std::uint32_t>(plan_.members.size())};
     const bool keeps = s.holds_state && s.applied == from.step;
-    if (keeps && !holder) holder = rank;
+    (keeps ? sources : joiners).push_back(rank);
     plan_.members.push_back({i, s.incarnation, keeps ? member_source::keep : member_source::fresh, {}});
     s.prepared = s.finished = false;
     s.since = now;
   }
-  for (auto& member : plan_.members) {
-    if (member.source == member_source::keep) continue;
-    member.source = holder                     ? member_source::peer
-                    : !from.checkpoint.empty() ? member_source::checkpoint
-                                               : member_source::fresh;
-    probe<"membership.state_from_peer">::when(holder.has_value());
-    probe<"membership.state_from_checkpoint">::when(!holder && !from.checkpoint.empty());
-    if (holder) member.source_rank = *holder;
+  const bool from_checkpoint = sources.empty() && !from.checkpoint.empty();
+  for (const auto joiner : joiners)
+    plan_.members[joiner.value()].source = from_checkpoint ? member_source::checkpoint : member_source::fresh;
+  probe<"membership.state_from_checkpoint">::when(from_checkpoint);
+  for (const auto& hop : broadcast_plan(sources, joiners)) {
+    auto& joiner = plan_.members[hop.to.value()];
+    joiner.source = member_source::peer;
+    joiner.source_rank = hop.from;
+    probe<"membership.state_from_peer">::hit();
+    probe<"membership.state_passed_on">::when(plan_.members[hop.from.value()].source == member_source::peer);
   }
   out.emplace_back(action::prepare_generation{plan_});
 }

@@ -20,6 +20,7 @@
 //   MS-3    when any idle member holds state, the job goes on from the newest step held: no rollback.
 //   MS-4    every member of an ended generation is idle, or gone, before the next is prepared.
 //   MS-5    answers that name another generation than the current one change nothing.
+//   MS-6    who gets the state from a peer ends a chain of peers that begins with one who keeps it.
 // Why:      docs/design/0008-membership.md
 #pragma once
 
@@ -51,7 +52,7 @@ struct generation_member {
   std::uint32_t slot{0};
   incarnation_id incarnation;
   member_source source{member_source::fresh};
-  rank_id source_rank; // for `peer`
+  rank_id source_rank; // for `peer`: who keeps the state, or gets it from a peer itself and passes it on
 };
 
 struct generation_plan {

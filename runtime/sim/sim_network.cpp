@@ -68,6 +68,14 @@ bool sim_network::parted(incarnation_id one, incarnation_id other) const {
   return found != parted_.end() && world_.now() < found->second;
 }
 
+std::vector<std::int64_t> sim_network::sending_bulk() const {
+  std::vector<std::int64_t> pids;
+  for (const auto& [id, place] : ends_)
+    if (place.owner->alive() && place.transport != nullptr && place.transport->sends_bulk())
+      pids.push_back(place.owner->pid());
+  return pids;
+}
+
 // --- rendezvous -----------------------------------------------------------------------------------------
 
 // Nobody listens in here: equal on both sides, and another one for another job, is all that is needed.

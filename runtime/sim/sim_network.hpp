@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/seams/rendezvous.hpp"
 #include "runtime/seams/transport.hpp"
@@ -50,6 +51,8 @@ public:
   void fail_path(const sim_process& of, const sim_process& to, const std::string& cause);
   // The path between two processes fails on both sides, and none can be opened for `length`.
   void part(const sim_process& one, const sim_process& other, duration length);
+  // Whose bulk is under way: process ids.
+  [[nodiscard]] std::vector<std::int64_t> sending_bulk() const;
   // One bit of each of the next `count` bulk transfers to arrive is another than was sent.
   void damage_bulk(std::uint64_t count) { damages_left_ = count; }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }

@@ -27,6 +27,7 @@ public:
   void drop(incarnation_id peer) override;
 
   [[nodiscard]] bool knows(incarnation_id peer) const { return peers_.contains(peer); }
+  [[nodiscard]] bool sends_bulk() const { return !outgoing_.empty(); }
   // The peer's process has ended: the path is lost after a while.
   void notice_loss(incarnation_id peer, errc code, std::string cause);
 

@@ -61,6 +61,19 @@ class Exactness(ProcessTest):
         )
         self.assertIn("9", result.failures[1]["cause"])
 
+    def test_all_but_one(self):
+        """three of four killed at once: the survivor's state reaches all, one of them by way of another"""
+        clean = self.clean_digest(STEPS)
+        job = self.start("--steps", STEPS, "--workers", 4)
+        job.event("first_step_applied")
+        for rank in (0, 2, 3):
+            job.strike(rank)
+        result = job.end()
+        self.assert_nothing_left()
+        self.assert_finished(result, STEPS, clean)
+        result.failures.sort(key=lambda f: f["rank"])
+        self.assert_failures(result, [("kill", rank, "peer", 1) for rank in (0, 2, 3)])
+
     def test_throw_worker(self):
         """the model throws: the process stays, its state comes from the peer"""
         result = self.check(["throw:worker=1@step=200"], [("throw", 1, "peer", 1)], 2)

@@ -79,5 +79,11 @@ TEST_CASE("sim: under every fault the job ends as it would have without", "[sim]
   }
 }
 
+TEST_CASE("sim: one survivor of eight gives all others its state, though one dies while it passes it on",
+          "[sim]") {
+  all_are_right("all-but-one", "softmax", {1, 8}, seeds);
+  all_are_right("all-but-one", "softmax", {8, 8}, seeds);
+}
+
 } // namespace
 } // namespace troupe::sim

@@ -89,6 +89,26 @@ TEST_CASE("membership: a replacement goes on from the newest step a survivor hol
   CHECK(prepare->plan.members[2].source == member_source::keep);
 }
 
+TEST_CASE("membership: many replacements get the state by a tree of peers (MS-6)") {
+  running_job job{8};
+  for (std::uint32_t slot = 1; slot < 8; ++slot)
+    (void)job.brain.on_lost(slot, "killed", job.t);
+  (void)job.stopped(0, 30);
+  membership::outputs out;
+  for (std::uint32_t slot = 1; slot < 8; ++slot)
+    out = job.brain.on_ready(slot, incarnation(10 + slot), job.t);
+  const auto* prepare = find<action::prepare_generation>(out);
+  REQUIRE(prepare != nullptr);
+  const auto& members = prepare->plan.members;
+  CHECK(members[0].source == member_source::keep);
+  std::vector<std::uint32_t> sources;
+  for (std::uint32_t rank = 1; rank < 8; ++rank) {
+    CHECK(members[rank].source == member_source::peer);
+    sources.push_back(members[rank].source_rank.value());
+  }
+  CHECK(sources == std::vector<std::uint32_t>{0, 0, 1, 0, 1, 2, 3});
+}
+
 TEST_CASE("membership: when nobody holds state the storage is asked") {
   running_job job{1};
   (void)job.brain.on_lost(0, "killed", job.t);
@@ -232,14 +252,22 @@ struct crowd {
       auto& p = all[m.slot];
       REQUIRE(p.id == m.incarnation);
       if (m.source == member_source::keep) REQUIRE((p.holds && p.step == plan.step.value()));
-      if (m.source == member_source::peer) {
-        const auto& source = all[plan.members[m.source_rank.value()].slot];
-        REQUIRE((source.holds && source.step == plan.step.value()));
-      }
+      if (m.source == member_source::peer) check_chain(plan, m);
       p.must_prepare = true;
       p.preparing = plan.generation;
       p.prepare_step = plan.step;
     }
+  }
+
+  // MS-6
+  void check_chain(const generation_plan& plan, const generation_member& joiner) {
+    const auto* at = &joiner;
+    for (std::size_t hops = 0; at->source == member_source::peer; ++hops) {
+      REQUIRE(hops < plan.members.size());
+      at = &plan.members[at->source_rank.value()];
+    }
+    REQUIRE(at->source == member_source::keep);
+    REQUIRE((all[at->slot].holds && all[at->slot].step == plan.step.value()));
   }
 
   void act() {
