@@ -124,28 +124,31 @@ life_orders comm_life::close(time_point now, generation_id generation) {
 
 life_orders comm_life::aborted(time_point now, bool clean) {
   life_orders orders;
-  if (state_ != life_state::aborting && state_ != life_state::parting) return orders;
+  if ((state_ != life_state::aborting && state_ != life_state::parting) || drains_) return orders;
   if (!clean) {
     give_up({errc::device_failed, "NCCL could not abort its communicators"}, orders);
-  } else if (state_ == life_state::aborting) {
-    enter(life_state::draining, settings_.abort_deadline, now);
-    order(orders, life_action::drain);
+    return orders;
+  }
+  enter(state_ == life_state::aborting ? life_state::draining : state_, settings_.abort_deadline, now);
+  drains_ = true;
+  order(orders, life_action::drain);
+  return orders;
+}
+
+life_orders comm_life::drained(time_point now, bool clean) {
+  life_orders orders;
+  if (!drains_) return orders;
+  drains_ = false;
+  if (!clean) {
+    give_up({errc::device_failed, "the device reports an error after the abort: " + failure_.text}, orders);
+  } else if (state_ == life_state::draining) {
+    leave(now, orders);
   } else if (std::exchange(failed_parting_, false)) {
     abort(now, orders);
   } else {
     enter(life_state::ready, {}, now);
     order(orders, life_action::announce);
   }
-  return orders;
-}
-
-life_orders comm_life::drained(time_point now, bool clean) {
-  life_orders orders;
-  if (state_ != life_state::draining) return orders;
-  if (clean)
-    leave(now, orders);
-  else
-    give_up({errc::device_failed, "the device reports an error after the abort: " + failure_.text}, orders);
   return orders;
 }
 
@@ -264,6 +267,7 @@ void comm_life::give_up(error why, life_orders& orders) {
   failure_ = std::move(why);
   state_ = life_state::stuck;
   deadline_.reset();
+  drains_ = false;
   drop_wanted(orders);
   order(orders, life_action::poison);
   order(orders, life_action::end_process);

@@ -42,7 +42,7 @@ enum class life_state : std::uint8_t {
   closing,      // finalize is under way
   held,         // failed, and kept so that the next generation can shrink it
   shrinking,    // the library makes the smaller one
-  parting,      // the smaller one stands; its parent is being aborted
+  parting,      // the smaller one stands; its parent is being aborted, and the stream comes to rest
   aborting,     // all communicators are being aborted
   draining,     // the stream runs what was issued before the abort
   stuck,        // an abort did not return, or the device is broken: the process ends
@@ -114,6 +114,8 @@ public:
   [[nodiscard]] bool expects(generation_id generation) const;
   // The library's answer is waited for.
   [[nodiscard]] bool asks_status() const;
+  // The end of what was issued before an abort is waited for.
+  [[nodiscard]] bool asks_drain() const { return drains_; }
   [[nodiscard]] std::optional<time_point> deadline() const { return deadline_; }
   [[nodiscard]] const error& failure() const { return failure_; }
 
@@ -142,6 +144,7 @@ private:
   std::optional<request> wanted_;
   std::optional<time_point> deadline_;
   error failure_{errc::aborted, "no generation has begun"};
+  bool drains_{false};
   bool quiet_{false};          // held: nothing runs on it any more
   bool failed_parting_{false}; // the smaller one failed before its parent was gone
 };

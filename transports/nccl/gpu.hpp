@@ -1,4 +1,4 @@
-// GPU: what this room asks of one device and its NCCL library, one call each. Nothing here blocks but `abort`.
+// GPU: what this room asks of one device and its NCCL library, one call each. Nothing blocks but `abort`.
 //
 // Real: loaded_gpu (through the loaded libraries). Tests: a behavioural fake in virtual time.
 //

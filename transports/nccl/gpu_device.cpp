@@ -195,8 +195,9 @@ bool gpu_device::ask_library() {
   const auto state = life_.state();
   const auto generation = life_.generation();
   const bool asks = life_.asks_status();
+  const bool drains = life_.asks_drain();
   lock.unlock();
-  if (state == life_state::draining) {
+  if (drains) {
     const auto reached = calls_.reached();
     if (!reached || *reached)
       event([&](comm_life& life, time_point now) { return life.drained(now, reached.has_value()); });

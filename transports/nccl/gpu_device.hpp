@@ -2,8 +2,8 @@
 //
 // Flow:     communicator: join, abort, leave -> [gpu_device] -> comm_life -> orders -> gpu
 // Owns:     the communicators' handles; device memory, which it lends to one generation after another.
-// Runs on:  orders and looks on the owner thread; deadlines on the event loop; an abort on a thread of its own
-//           that may never come back. Nothing on the first two waits for the device or for a peer.
+// Runs on:  orders and looks on the owner thread; deadlines on the event loop; an abort on a thread of its
+//           own that may never come back. Nothing on the first two waits for the device or for a peer.
 // Fails:    as comm_life says; where it gives up, `end_process` gets the reason.
 // Invariants: NC-1 to NC-9 (comm_life.hpp, gpu.hpp); further
 //   NC-10   work is looked at, never waited for: eagerly at first, then spaced by the clock seam.

@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 error missing(const std::string& what, const std::string& remedy) {
-  return {errc::bad_argument, what + "; " + remedy + ", or use --device cpu"};
+  return {errc::bad_argument, what + "; " + remedy};
 }
 
 std::string cuda_text(int version) {

@@ -1,9 +1,9 @@
 // NCCL collective: the collective seam between GPUs.
 //
-// Flow:     director: prepare -> descriptor (the library's unique id, under the generation) -> member: connect
+// Flow:     director: prepare -> descriptor (a unique id, under the generation) -> member: connect
 // Owns:     on a member's side a share in its device.
-// Runs on:  the director's event loop (`prepare`); the device's owner thread (`connect`, which does not wait for
-//           the other ranks).
+// Runs on:  the director's event loop (`prepare`); the device's owner thread (`connect`, which does not wait
+//           for the other ranks).
 // Invariants:
 //   NX-1    a descriptor names its generation and shape; a member of another one is refused before it meets
 //           anybody (CO-3).

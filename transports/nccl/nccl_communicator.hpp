@@ -1,6 +1,6 @@
 // Communicator over NCCL: the canonical sum between GPUs.
 //
-// Flow:     contributions -> exchange of slices -> ordered sum of the own slice -> all-gather -> one sum a rank
+// Flow:     contributions -> exchange of slices -> ordered sum of the own slice -> all-gather -> sum
 // Owns:     a share in the device, and the device memory that it lends. `contribution` and the sum are device
 //           memory.
 // Runs on:  the owner thread; `abort` on any. `all_reduce` issues and returns; looks find its end.
@@ -9,8 +9,8 @@
 // Invariants: CO-1 to CO-4 (collective.hpp), NC-1 to NC-11, SL-1, SL-2.
 //   NS-1    a sum is handed out only if no fault was known when its end was seen: data after an abort is
 //           poisoned.
-//   NS-2    an abort frees this rank alone: whoever ends a generation aborts every rank of it. Ranks leave with
-//           numbers of sums that differ by at most one.
+//   NS-2    an abort frees this rank alone: whoever ends a generation aborts every rank of it. Ranks leave
+//           with numbers of sums that differ by at most one.
 // Why:      docs/design/0037-collectives-on-gpus.md
 #pragma once
 

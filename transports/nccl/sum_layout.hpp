@@ -9,7 +9,7 @@
 // Runs on:  anywhere: pure.
 // Invariants:
 //   SL-1    slices cover [0, elements) in rank order; stride = world x slice; what pads it means nothing.
-//   SL-2    what a rank sends to another one, and what that one expects, are the same parts in the same order.
+//   SL-2    what a rank sends to another one, and what that one expects, are the same parts in one order.
 // Why:      docs/design/0037-collectives-on-gpus.md
 #pragma once
 

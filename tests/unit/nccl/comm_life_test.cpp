@@ -73,6 +73,7 @@ public:
       return {};
     case life_action::announce:
       if (poisoned_.contains(generation)) return "NC-3: ready after it was poisoned";
+      if (aborting_ || draining_) return "NC-5: ready before the stream came to rest";
       main_ = handle::live;
       open_.insert(generation);
       return {};
@@ -276,7 +277,8 @@ TEST_CASE("communicator's life: survivors shrink, and the parent is aborted (NC-
   CHECK(actions(life.status(start, first, call_status::done)) == list{life_action::shrink});
   CHECK(actions(life.status(start, first.next(), call_status::done)) == list{life_action::abort_parent});
   CHECK(!life.may_issue(first.next()));
-  CHECK(actions(life.aborted(start, true)) == list{life_action::announce});
+  CHECK(actions(life.aborted(start, true)) == list{life_action::drain});
+  CHECK(actions(life.drained(start, true)) == list{life_action::announce});
   CHECK(life.may_issue(first.next()));
 }
 
