@@ -2,7 +2,11 @@
 # `--device cuda:N` says so.
 set(TROUPE_CUDA "AUTO" CACHE STRING "GPU kernels: AUTO builds them where nvcc is found, OFF never")
 set(TROUPE_CUDA_ARCHITECTURES "all-major" CACHE STRING "GPUs that the kernels are built for (nvcc -arch)")
-if(NOT TROUPE_CUDA STREQUAL "OFF")
+if(TROUPE_CUDA STREQUAL "OFF")
+  foreach(found TROUPE_NVCC TROUPE_CUDA_INCLUDE TROUPE_NCCL_INCLUDE)
+    set(${found} "") # also where an earlier run has found it
+  endforeach()
+else()
   find_program(TROUPE_NVCC nvcc HINTS ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
   find_path(TROUPE_CUDA_INCLUDE cuda_runtime_api.h PATHS /usr/local/cuda PATH_SUFFIXES include)
   find_path(TROUPE_NCCL_INCLUDE nccl.h PATHS /usr/local/cuda PATH_SUFFIXES include)
