@@ -1,21 +1,27 @@
 #include "cli/run/run.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
+#include "transports/nccl/gpu_libraries.hpp"
 
 namespace troupe {
 namespace {
 
 // What the options can say, but this build cannot do yet: refused, never ignored.
 expected<void> check_supported(const job_settings& settings) {
-  const auto refuse = [](const std::string& what, const char* why) {
+  const auto refuse = [](const std::string& what, const std::string& why) {
     return error{errc::bad_argument, what + ": " + why};
   };
-  if (settings.device != "auto" && settings.device != "cpu") {
-    return refuse("--device " + settings.device, "this build has no GPU backend; accepted: auto, cpu");
+  if (settings.device.starts_with("cuda:")) {
+    const auto index = static_cast<std::uint32_t>(std::strtoul(settings.device.c_str() + 5, nullptr, 10));
+    const auto loaded = gpu_libraries::load({}, index);
+    return refuse("--device " + settings.device,
+                  (loaded ? "programs do not use GPUs yet" : loaded.failure().text) +
+                      "; accepted: auto, cpu");
   }
   if (!settings.metrics.empty()) {
     return refuse("--metrics " + settings.metrics,

@@ -6,6 +6,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/train/exact_text.hpp"
 #include "runtime/train/flat_math.hpp"
+#include "runtime/train/update_rules.hpp"
 
 namespace troupe {
 
@@ -41,25 +42,24 @@ public:
   }
 
 private:
+  [[nodiscard]] sgd_rule rule(const update& change) const {
+    return {change.scale, change.rate, settings_.momentum, settings_.weight_decay};
+  }
   void plain(const update& change) const noexcept {
     float* const __restrict p = change.parameters.data();
     const float* const __restrict g = change.gradient.data();
-    const float scale = change.scale, rate = change.rate, decay = settings_.weight_decay;
+    const auto one = rule(change);
     for (std::size_t i = 0; i < change.parameters.size(); ++i)
-      p[i] -= rate * (g[i] * scale + decay * p[i]);
+      one.plain(p[i], g[i]);
   }
   template <bool Nesterov>
   void with_momentum(const update& change) const noexcept {
     float* const __restrict p = change.parameters.data();
     float* const __restrict v = change.slots.data();
     const float* const __restrict g = change.gradient.data();
-    const float scale = change.scale, rate = change.rate;
-    const float momentum = settings_.momentum, decay = settings_.weight_decay;
-    for (std::size_t i = 0; i < change.parameters.size(); ++i) {
-      const float gradient = g[i] * scale + decay * p[i];
-      v[i] = momentum * v[i] + gradient;
-      p[i] -= rate * (Nesterov ? gradient + momentum * v[i] : v[i]);
-    }
+    const auto one = rule(change);
+    for (std::size_t i = 0; i < change.parameters.size(); ++i)
+      one.with_momentum<Nesterov>(p[i], v[i], g[i]);
   }
 
   sgd settings_;
@@ -85,19 +85,9 @@ public:
     float* const __restrict m = change.slots.data();
     float* const __restrict v = change.slots.data() + count;
     const float* const __restrict g = change.gradient.data();
-    const float scale = change.scale, beta1 = settings_.beta1, beta2 = settings_.beta2;
-    const float rest1 = 1.0F - beta1, rest2 = 1.0F - beta2, epsilon = settings_.epsilon;
-    const float keep = 1.0F - change.rate * settings_.weight_decay;
-    const double correction1 = 1.0 - power(double{beta1}, change.step + 1);
-    const double correction2 = 1.0 - power(double{beta2}, change.step + 1);
-    const auto rate = static_cast<float>(double{change.rate} / correction1);
-    const auto root2 = static_cast<float>(1.0 / std::sqrt(correction2));
-    for (std::size_t i = 0; i < count; ++i) {
-      const float gradient = g[i] * scale;
-      m[i] = beta1 * m[i] + rest1 * gradient;
-      v[i] = beta2 * v[i] + rest2 * (gradient * gradient);
-      p[i] = keep * p[i] - rate * m[i] / (std::sqrt(v[i]) * root2 + epsilon);
-    }
+    const auto one = adamw_rule_for(settings_, change);
+    for (std::size_t i = 0; i < count; ++i)
+      one.apply(p[i], m[i], v[i], g[i]);
   }
 
 private:
@@ -137,6 +127,18 @@ struct maker {
 };
 
 } // namespace
+
+adamw_rule adamw_rule_for(const adamw& settings, const update& change) noexcept {
+  const double correction1 = 1.0 - power(double{settings.beta1}, change.step + 1);
+  const double correction2 = 1.0 - power(double{settings.beta2}, change.step + 1);
+  return {.scale = change.scale,
+          .beta1 = settings.beta1,
+          .beta2 = settings.beta2,
+          .epsilon = settings.epsilon,
+          .keep = 1.0F - change.rate * settings.weight_decay,
+          .rate = static_cast<float>(double{change.rate} / correction1),
+          .root2 = static_cast<float>(1.0 / std::sqrt(correction2))};
+}
 
 expected<std::unique_ptr<const optimizer>> make_optimizer(const optimizer_settings& settings) {
   return std::visit(maker{}, settings);

@@ -18,6 +18,7 @@
 #include <variant>
 
 #include "runtime/base/error.hpp"
+#include "runtime/train/update_rules.hpp"
 
 namespace troupe {
 
@@ -55,6 +56,9 @@ public:
   [[nodiscard]] virtual std::string text() const = 0; // kind and settings, exact: for digests and manifests
   virtual void apply(const update& change) const noexcept = 0;
 };
+
+// What AdamW does to each element in this step; for kernels that update elsewhere.
+[[nodiscard]] adamw_rule adamw_rule_for(const adamw& settings, const update& change) noexcept;
 
 // errc::bad_argument names the setting and what is accepted.
 [[nodiscard]] expected<std::unique_ptr<const optimizer>> make_optimizer(const optimizer_settings& settings);

@@ -88,10 +88,13 @@ inline void abort_from_another_thread(worlds::world& world, const collective_sha
   check_all_passed(results, shape.world);
 }
 
-// CO-2, ME-1: an abort strikes somewhere in a busy run. A sum is complete for all ranks or for none, so all
-// leave with the same number of sums.
+// How far ranks that are aborted in a busy run may be apart, in sums. None, where a sum is complete for all
+// ranks or for none (ME-1); else one, because nobody ends the next sum before all have ended this one.
+enum class split : std::uint8_t { none, one_sum };
+
+// CO-2, ME-1: an abort strikes somewhere in a busy run.
 inline void an_abort_splits_nobody(worlds::world& world, const collective_shape& shape,
-                                   std::uint64_t after_arrivals) {
+                                   std::uint64_t after_arrivals, split allowed = split::none) {
   CAPTURE(world.name(), shape.world, shape.elements, after_arrivals);
   constexpr int counted = 100'000; // keeps counts apart from line numbers
   const reference::steps known{1, shape};
@@ -115,8 +118,9 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
     TROUPE_HOLDS(sum.failure().code == errc::aborted);
     return counted + sums;
   });
-  REQUIRE(results[0] >= counted);
-  REQUIRE(results == std::vector<int>(shape.world, results[0]));
+  const auto [least, most] = std::ranges::minmax(results);
+  REQUIRE(least >= counted);
+  REQUIRE(most - least <= static_cast<int>(allowed));
 }
 
 inline collective_shape shape_of(std::uint32_t world, std::uint32_t shards, std::size_t elements,
@@ -126,7 +130,7 @@ inline collective_shape shape_of(std::uint32_t world, std::uint32_t shards, std:
 
 // Everything above, over one world. Sizes: below a cache line, below the world, around the switch between the
 // small and the large algorithm, and not a multiple of anything.
-inline void holds_over(worlds::world& world) {
+inline void holds_over(worlds::world& world, split allowed = split::none) {
   for (std::uint32_t ranks = 1; ranks <= 4; ++ranks) {
     for (const std::size_t elements : {1U, 3U, 16U, 1000U, 4096U, 4097U, 50'003U})
       sums_are_canonical(world, shape_of(ranks, 8, elements), 3);
@@ -139,7 +143,7 @@ inline void holds_over(worlds::world& world) {
       abort_frees_everybody(world, shape_of(ranks, 8, elements));
       abort_from_another_thread(world, shape_of(ranks, 8, elements));
       for (const std::uint64_t arrivals : {1U, 2U, 7U, 50U, 333U})
-        an_abort_splits_nobody(world, shape_of(ranks, 8, elements), arrivals);
+        an_abort_splits_nobody(world, shape_of(ranks, 8, elements), arrivals, allowed);
     }
   }
 }

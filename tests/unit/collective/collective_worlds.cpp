@@ -1,18 +1,14 @@
 #include "tests/unit/collective/collective_worlds.hpp"
 
-#include <atomic>
 #include <chrono>
-#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "runtime/base/invariant.hpp"
+#include "tests/unit/collective/world_processes.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 #include "transports/shm/shm_collective.hpp"
 #include "transports/shm/shm_communicator.hpp"
@@ -22,28 +18,6 @@ namespace troupe::worlds {
 namespace {
 
 using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
-
-// Where threads or forked processes wait until all of them have connected.
-class start_line {
-public:
-  explicit start_line(std::uint32_t count)
-      : count_{count} {
-    void* memory = ::mmap(nullptr, sizeof *ready_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    invariant(memory != MAP_FAILED, "test: a page can be mapped");
-    ready_ = ::new (memory) std::atomic<std::uint32_t>{0};
-  }
-  ~start_line() { ::munmap(ready_, sizeof *ready_); }
-  start_line(const start_line&) = delete;
-  start_line& operator=(const start_line&) = delete;
-  [[nodiscard]] bool wait() {
-    ready_->fetch_add(1);
-    return eventually([this] { return ready_->load() == count_; });
-  }
-
-private:
-  std::uint32_t count_;
-  std::atomic<std::uint32_t>* ready_{nullptr};
-};
 
 int run_rank(const connector& connect, const body& work, std::uint32_t rank, start_line& start) {
   auto member = connect(rank);
@@ -62,35 +36,9 @@ std::vector<int> run_threads(std::uint32_t count, const connector& connect, cons
   return results;
 }
 
-// A child reports through a pipe: an exit code is too narrow for a line number.
-std::vector<int> run_processes(std::uint32_t count, const connector& connect, const body& work) {
-  struct child {
-    pid_t pid;
-    int report;
-  };
-  std::vector<child> children;
+std::vector<int> run_connected(std::uint32_t count, const connector& connect, const body& work) {
   start_line start{count};
-  for (std::uint32_t rank = 0; rank < count; ++rank) {
-    int ends[2];
-    invariant(::pipe(ends) == 0, "test: a pipe can be made");
-    const auto pid = ::fork();
-    if (pid == 0) {
-      const int result = run_rank(connect, work, rank, start);
-      const auto written = ::write(ends[1], &result, sizeof result);
-      ::_exit(written == sizeof result ? 0 : 1);
-    }
-    ::close(ends[1]);
-    children.push_back({pid, ends[0]});
-  }
-  std::vector<int> results;
-  for (const auto& [pid, report] : children) {
-    int result = -1; // stays when the child was killed
-    if (::read(report, &result, sizeof result) != sizeof result) result = -1;
-    ::close(report);
-    ::waitpid(pid, nullptr, 0);
-    results.push_back(result);
-  }
-  return results;
+  return run_processes(count, [&](std::uint32_t rank) { return run_rank(connect, work, rank, start); });
 }
 
 class loopback_world final : public world {
@@ -127,7 +75,7 @@ public:
     const connector connect = [&](std::uint32_t rank) {
       return shm_collective{{.cores = cores_}}.connect(*descriptor, shape, rank_id{rank});
     };
-    return processes_ ? run_processes(shape.world, connect, work) : run_threads(shape.world, connect, work);
+    return processes_ ? run_connected(shape.world, connect, work) : run_threads(shape.world, connect, work);
   }
 
 private:

@@ -1,0 +1,265 @@
+#include "transports/nccl/gpu_device.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/invariant.hpp"
+
+namespace troupe {
+
+gpu_device::gpu_device(gpu& calls, gpu_surroundings surroundings, gpu_settings settings)
+    : calls_{calls}
+    , around_{std::move(surroundings)}
+    , settings_{std::move(settings)}
+    , life_{calls.has(), settings_.life} {}
+
+std::shared_ptr<gpu_device> gpu_device::make(gpu& calls, gpu_surroundings surroundings,
+                                             gpu_settings settings) {
+  return std::shared_ptr<gpu_device>{new gpu_device{calls, std::move(surroundings), std::move(settings)}};
+}
+
+// One event of the life: orders go to the owner in the order of the events, a new deadline to the loop.
+template <class Event>
+void gpu_device::event(const Event& happened) {
+  std::string end;
+  {
+    const std::lock_guard lock{mutex_};
+    const auto deadline = life_.deadline();
+    auto orders = happened(life_, around_.clock.now());
+    const bool ends = std::ranges::any_of(
+        orders, [](const life_order& order) { return order.what == life_action::end_process; });
+    if (ends) end = life_.failure().text;
+    if (!orders.empty()) {
+      ++orders_waiting_;
+      around_.owner.post(
+          [self = shared_from_this(), orders = std::move(orders)] { self->carry_out(orders); });
+    }
+    if (life_.deadline() != deadline) around_.loop.post([self = shared_from_this()] { self->rearm(); });
+  }
+  if (!end.empty()) around_.end_process(end); // not through the owner, which may hang
+}
+
+// --- what communicators ask for ---
+
+expected<void> gpu_device::join(comm_request request, std::shared_ptr<gpu_member> member) {
+  const auto generation = request.generation;
+  const auto origin = request.origin;
+  {
+    const std::lock_guard lock{mutex_};
+    if (generation <= life_.newest())
+      return error{errc::stale_generation,
+                   "generation " + to_string(generation) + " is not after " + to_string(life_.newest())};
+  }
+  requests_[generation] = std::move(request);
+  members_[generation] = std::move(member);
+  event([&](comm_life& life, time_point now) { return life.begin(now, generation, origin); });
+  return {};
+}
+
+void gpu_device::leave(generation_id generation) {
+  members_.erase(generation);
+  requests_.erase(generation);
+  event([&](comm_life& life, time_point now) { return life.close(now, generation); });
+}
+
+void gpu_device::abort(generation_id generation, const std::string& why) noexcept {
+  event([&](comm_life& life, time_point now) { return life.fault(now, generation, {errc::aborted, why}); });
+}
+
+void gpu_device::report(generation_id generation, const nccl_answer& failed) {
+  event([&](comm_life& life, time_point now) {
+    return life.status(now, generation, call_status::failed, failed.why);
+  });
+}
+
+void gpu_device::report(generation_id generation, const error& failed) {
+  event([&](comm_life& life, time_point now) { return life.fault(now, generation, failed); });
+}
+
+bool gpu_device::may_issue(generation_id generation) const {
+  const std::lock_guard lock{mutex_};
+  return life_.may_issue(generation);
+}
+
+life_state gpu_device::state() const {
+  const std::lock_guard lock{mutex_};
+  return life_.state();
+}
+
+// --- orders ---
+
+void gpu_device::carry_out(const life_orders& orders) {
+  {
+    const std::lock_guard lock{mutex_};
+    --orders_waiting_;
+  }
+  for (const auto& order : orders)
+    carry_out(order);
+  looks_ = 0;
+  look_soon();
+}
+
+void gpu_device::carry_out(const life_order& order) {
+  const auto member = members_.find(order.generation);
+  switch (order.what) {
+  case life_action::init:
+  case life_action::shrink:
+    return begin(order);
+  case life_action::revoke:
+    return expect_done(order.generation, calls_.revoke(comm_));
+  case life_action::finalize:
+    return expect_done(order.generation, calls_.finalize(comm_));
+  case life_action::destroy:
+    (void)calls_.destroy(std::exchange(comm_, nullptr)); // whatever it says, the handle is gone
+    return;
+  case life_action::abort_parent:
+    start_abort({std::exchange(comm_, std::exchange(smaller_, nullptr))});
+    return;
+  case life_action::abort_all: {
+    std::vector<nccl::comm> all;
+    for (auto* one : {&comm_, &smaller_})
+      if (*one != nullptr) all.push_back(std::exchange(*one, nullptr));
+    return start_abort(std::move(all));
+  }
+  case life_action::drain:
+    return drain();
+  case life_action::poison: {
+    std::unique_lock lock{mutex_};
+    const error why = life_.failure();
+    lock.unlock();
+    if (member != members_.end()) member->second->poison(why);
+    return;
+  }
+  case life_action::announce:
+    if (member != members_.end()) member->second->ready(comm_);
+    return;
+  case life_action::end_process: // done where the event was
+    return;
+  }
+}
+
+void gpu_device::begin(const life_order& order) {
+  auto request = requests_.extract(order.generation);
+  if (request.empty()) // it has left already
+    return report(order.generation, error{errc::aborted, "it was closed"});
+  const auto& what = request.mapped();
+  const auto answer = order.what == life_action::init ? calls_.init(comm_, what.id, what.world, what.rank)
+                                                      : calls_.shrink(comm_, what.without, smaller_);
+  expect_done(order.generation, answer);
+}
+
+void gpu_device::expect_done(generation_id generation, const nccl_answer& answer) {
+  if (answer.failed()) report(generation, answer); // else the looks find out
+}
+
+void gpu_device::start_abort(std::vector<nccl::comm> handles) {
+  const auto returned = [](comm_life& life, time_point now) { return life.aborted(now, true); };
+  if (handles.empty()) return event(returned);
+  around_.spawn([self = shared_from_this(), handles = std::move(handles), returned] {
+    const bool clean = !self->calls_.abort(handles).failed();
+    if (clean) return self->event(returned);
+    self->event([](comm_life& life, time_point now) { return life.aborted(now, false); });
+  });
+}
+
+void gpu_device::drain() {
+  if (calls_.mark()) return; // looks find out when it is reached
+  event([](comm_life& life, time_point now) { return life.drained(now, false); });
+}
+
+// --- looks ---
+
+void gpu_device::look_soon() {
+  if (std::exchange(looking_, true)) return;
+  auto self = shared_from_this();
+  if (++looks_ <= settings_.eager_looks) return around_.owner.post([self] { self->look(); });
+  around_.loop.post([self] {
+    (void)self->around_.clock.call_after(self->settings_.look_interval,
+                                         [self] { self->around_.owner.post([self] { self->look(); }); });
+  });
+}
+
+void gpu_device::look() {
+  looking_ = false;
+  bool busy = ask_library();
+  const auto members = members_; // a completion may let one leave
+  for (const auto& [generation, member] : members)
+    busy = (may_issue(generation) && member->look()) || busy;
+  if (busy) look_soon();
+}
+
+// True while the library or the device is waited for.
+bool gpu_device::ask_library() {
+  std::unique_lock lock{mutex_};
+  if (orders_waiting_ > 0) return true; // the handles are not yet those of the state
+  const auto state = life_.state();
+  const auto generation = life_.generation();
+  const bool asks = life_.asks_status();
+  const bool drains = life_.asks_drain();
+  lock.unlock();
+  if (drains) {
+    const auto reached = calls_.reached();
+    if (!reached || *reached)
+      event([&](comm_life& life, time_point now) { return life.drained(now, reached.has_value()); });
+    return true;
+  }
+  const auto which = state == life_state::shrinking ? smaller_ : comm_;
+  if (!asks || which == nullptr) return false;
+  const auto answer = calls_.status(which);
+  const auto said = answer.done()        ? call_status::done
+                    : answer.under_way() ? call_status::under_way
+                                         : call_status::failed;
+  event([&](comm_life& life, time_point now) { return life.status(now, generation, said, answer.why); });
+  return true;
+}
+
+// --- deadlines, on the loop ---
+
+void gpu_device::rearm() {
+  if (timer_ != 0) around_.clock.cancel(std::exchange(timer_, 0));
+  std::unique_lock lock{mutex_};
+  const auto deadline = life_.deadline();
+  lock.unlock();
+  if (!deadline) return;
+  const auto left = std::max(*deadline - around_.clock.now(), duration{0});
+  timer_ = around_.clock.call_after(left, [self = shared_from_this()] {
+    self->timer_ = 0;
+    self->event([](comm_life& life, time_point now) { return life.tick(now); });
+    self->rearm();
+  });
+}
+
+// --- memory ---
+
+expected<std::byte*> gpu_device::lend(std::size_t bytes) {
+  std::unique_lock lock{mutex_};
+  const bool allowed = life_.may_allocate();
+  const bool between = life_.state() == life_state::none;
+  lock.unlock();
+  for (auto& [memory, one] : memory_)
+    if (!one.lent && one.bytes >= bytes) {
+      one.lent = true;
+      return memory;
+    }
+  if (!allowed)
+    return error{errc::aborted, settings_.name + ": no memory while a communicator is being aborted (NC-7)"};
+  if (between) free_unlent();
+  auto made = calls_.allocate(bytes);
+  if (made) memory_[*made] = {bytes, true};
+  return made;
+}
+
+void gpu_device::give_back(std::byte* memory) {
+  const auto found = memory_.find(memory);
+  invariant(found != memory_.end() && found->second.lent, "NC-11: memory is given back once");
+  found->second.lent = false;
+}
+
+void gpu_device::free_unlent() {
+  std::erase_if(memory_, [this](const auto& entry) {
+    if (!entry.second.lent) calls_.release(entry.first);
+    return !entry.second.lent;
+  });
+}
+
+} // namespace troupe

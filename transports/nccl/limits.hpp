@@ -1,0 +1,20 @@
+// Limits of the NCCL collective, with their units.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/base/time.hpp"
+
+namespace troupe::limits {
+
+inline constexpr std::size_t nccl_descriptor_bytes_max = 512;
+// Looks at work under way that follow each other at once; afterwards the clock seam spaces them.
+inline constexpr std::uint32_t nccl_eager_looks_max = 1000;
+inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};
+// Partial sums that one element of a canonical sum holds at a time: log2(shards_max) + 2, rounded up.
+inline constexpr std::uint32_t nccl_sum_depth_max = 16;
+// The next generations may be this much smaller without asking the device for memory.
+inline constexpr std::uint32_t nccl_lost_ranks_max = 4;
+
+} // namespace troupe::limits
