@@ -45,7 +45,7 @@ inline void abort_frees_everybody(worlds::world& world, const collective_shape& 
     if (rank + 1 == shape.world) {
       const bool all_wait = worlds::eventually([&] {
         const auto arrived = member.arrivals();
-        return std::count(arrived.begin(), arrived.end(), 1U) == shape.world - 1;
+        return std::count(arrived.begin(), arrived.end(), 1U) >= (world.hears_all() ? shape.world - 1 : 1);
       });
       TROUPE_HOLDS(all_wait);
       TROUPE_HOLDS(member.arrivals()[rank] == 0); // the one that is behind is named
@@ -88,8 +88,8 @@ inline void abort_from_another_thread(worlds::world& world, const collective_sha
   check_all_passed(results, shape.world);
 }
 
-// CO-2, ME-1: an abort strikes somewhere in a busy run. A sum is complete for all ranks or for none, so all
-// leave with the same number of sums.
+// CO-2, ME-1: an abort strikes somewhere in a busy run. Where a sum is complete for all ranks or for none,
+// all leave with the same number of sums; elsewhere they are one sum apart at most.
 inline void an_abort_splits_nobody(worlds::world& world, const collective_shape& shape,
                                    std::uint64_t after_arrivals) {
   CAPTURE(world.name(), shape.world, shape.elements, after_arrivals);
@@ -115,8 +115,10 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
     TROUPE_HOLDS(sum.failure().code == errc::aborted);
     return counted + sums;
   });
-  REQUIRE(results[0] >= counted);
-  REQUIRE(results == std::vector<int>(shape.world, results[0]));
+  const auto [least, most] = std::ranges::minmax(results);
+  CAPTURE(results);
+  REQUIRE(least >= counted);
+  REQUIRE(most - least <= (world.splits_nobody() ? 0 : 1));
 }
 
 inline collective_shape shape_of(std::uint32_t world, std::uint32_t shards, std::size_t elements,

@@ -1,6 +1,5 @@
 #include "tests/unit/collective/collective_worlds.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <new>
 #include <optional>
@@ -19,37 +18,29 @@
 
 namespace troupe::worlds {
 
+start_line::start_line(std::uint32_t count)
+    : count_{count} {
+  void* memory = ::mmap(nullptr, sizeof *ready_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  invariant(memory != MAP_FAILED, "test: a page can be mapped");
+  ready_ = ::new (memory) std::atomic<std::uint32_t>{0};
+}
+start_line::~start_line() {
+  ::munmap(ready_, sizeof *ready_);
+}
+bool start_line::wait() {
+  ready_->fetch_add(1);
+  return eventually([this] { return ready_->load() == count_; });
+}
+
 namespace {
-
-using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
-
-// Where threads or forked processes wait until all of them have connected.
-class start_line {
-public:
-  explicit start_line(std::uint32_t count)
-      : count_{count} {
-    void* memory = ::mmap(nullptr, sizeof *ready_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    invariant(memory != MAP_FAILED, "test: a page can be mapped");
-    ready_ = ::new (memory) std::atomic<std::uint32_t>{0};
-  }
-  ~start_line() { ::munmap(ready_, sizeof *ready_); }
-  start_line(const start_line&) = delete;
-  start_line& operator=(const start_line&) = delete;
-  [[nodiscard]] bool wait() {
-    ready_->fetch_add(1);
-    return eventually([this] { return ready_->load() == count_; });
-  }
-
-private:
-  std::uint32_t count_;
-  std::atomic<std::uint32_t>* ready_{nullptr};
-};
 
 int run_rank(const connector& connect, const body& work, std::uint32_t rank, start_line& start) {
   auto member = connect(rank);
   if (!member) return not_connected;
   return start.wait() ? work(**member, rank) : deadline_passed;
 }
+
+} // namespace
 
 std::vector<int> run_threads(std::uint32_t count, const connector& connect, const body& work) {
   std::vector<int> results(count, -1);
@@ -92,6 +83,8 @@ std::vector<int> run_processes(std::uint32_t count, const connector& connect, co
   }
   return results;
 }
+
+namespace {
 
 class loopback_world final : public world {
 public:

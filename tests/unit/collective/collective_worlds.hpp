@@ -4,6 +4,7 @@
 // source line that failed. The world is torn down when every body has returned.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +27,31 @@ public:
   [[nodiscard]] virtual std::string name() const = 0;
   // Prepares a generation, runs `body` as every rank, returns what each reported.
   [[nodiscard]] virtual std::vector<int> run(const collective_shape& shape, const body& work) = 0;
+  // Whether a sum that an abort strikes is complete for all ranks or for none; otherwise it may be for some.
+  [[nodiscard]] virtual bool splits_nobody() const { return true; }
+  // Whether every rank's `arrivals` shows all ranks; otherwise those that it has heard of, at least one.
+  [[nodiscard]] virtual bool hears_all() const { return true; }
 };
+
+using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
+
+// Where threads or forked processes wait until all of them have come.
+class start_line {
+public:
+  explicit start_line(std::uint32_t count);
+  ~start_line();
+  start_line(const start_line&) = delete;
+  start_line& operator=(const start_line&) = delete;
+  [[nodiscard]] bool wait();
+
+private:
+  std::uint32_t count_;
+  std::atomic<std::uint32_t>* ready_{nullptr};
+};
+
+// Each rank connects, waits for the others, and runs `work`.
+[[nodiscard]] std::vector<int> run_threads(std::uint32_t count, const connector& connect, const body& work);
+[[nodiscard]] std::vector<int> run_processes(std::uint32_t count, const connector& connect, const body& work);
 
 [[nodiscard]] std::unique_ptr<world> loopback_threads();
 // Every rank maps the segment itself, as processes do. `cores` decides how ranks wait.
