@@ -13,7 +13,7 @@ inline constexpr std::size_t ring_heard_max = workers_max + 64; // processes tha
 // A contribution that travels as one message. Above, sums go in slices.
 inline constexpr std::size_t ring_message_bytes_max = 64 * 1024;
 // A slice travels in pieces of this size: what is evaluated and sent on while the next ones arrive.
-inline constexpr std::size_t ring_piece_bytes = 1024 * 1024;
+inline constexpr std::size_t ring_piece_bytes = 256 * 1024;
 inline constexpr unsigned ring_transfers_max = 8; // under way to one peer at a time
 inline constexpr std::uint32_t ring_places_max = 1U
                                                  << 23U; // pieces x contributions that one rank sends another

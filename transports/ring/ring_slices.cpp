@@ -1,4 +1,4 @@
-// Ring slices: every rank adds up its slice of the elements from all contributions and sends it to the others.
+// Ring slices: every rank adds up its slice of the elements from all contributions and sends it to all.
 //
 // Flow:     contributions, piece by piece -> the slice's owner -> all of a piece are there: evaluation (on
 //           the device) -> the finished piece to everybody
