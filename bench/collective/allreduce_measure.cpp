@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/collective/rank_measure.hpp"
 #include "runtime/base/buffer_pool.hpp"
 #include "transports/shm/shm_collective.hpp"
 
@@ -46,14 +47,6 @@ void wait_for_all(communicator& start) {
   start.all_reduce([](const expected<reduction>&) {});
 }
 
-struct operation {
-  std::function<void(float)> prepare; // rewrites the input
-  std::function<bool()> run;          // timed
-};
-
-// Runs as one rank, in its own process: false when something failed.
-using rank_setup = std::function<expected<operation>(std::uint32_t rank)>;
-
 bool run_rank(const rank_setup& setup, communicator& start, std::uint32_t rank, std::uint32_t iterations,
               std::span<std::int64_t> times) {
   const auto measured = setup(rank);
@@ -66,6 +59,7 @@ bool run_rank(const rank_setup& setup, communicator& start, std::uint32_t rank, 
     const auto elapsed = std::chrono::steady_clock::now() - begin;
     if (i >= warm_up_iterations) times[i - warm_up_iterations] = std::chrono::nanoseconds{elapsed}.count();
   }
+  wait_for_all(start); // others may need what serves this rank, still
   return true;
 }
 
@@ -83,6 +77,8 @@ void summarise(std::span<const std::int64_t> times, std::uint32_t iterations, al
   row.p50_us = at(50);
   row.p99_us = at(99);
 }
+
+} // namespace
 
 expected<allreduce_row> measure(allreduce_row row, std::uint32_t iterations, const rank_setup& setup) {
   shm_collective director;
@@ -113,6 +109,8 @@ expected<allreduce_row> measure(allreduce_row row, std::uint32_t iterations, con
   summarise(times.all(), iterations, row);
   return row;
 }
+
+namespace {
 
 // One generation: members wait, the director aborts; the time of the last to return, or nothing.
 std::optional<std::int64_t> abort_once(std::uint32_t ranks, std::uint64_t generation,

@@ -14,7 +14,7 @@
 namespace troupe::bench {
 
 struct allreduce_row {
-  std::string system; // "troupe-shm", "memcpy"
+  std::string system; // "troupe-shm", "troupe-ring", "ucx-one-way", "ucx-both-ways", "memcpy"
   bool canonical{false};
   std::uint32_t ranks{1};
   std::size_t bytes{0};

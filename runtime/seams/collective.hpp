@@ -26,8 +26,16 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/task.hpp"
 #include "runtime/seams/rank_group.hpp"
+#include "runtime/seams/transport.hpp"
 
 namespace troupe {
+
+// Where a rank can be reached over the transport.
+struct collective_member {
+  incarnation_id incarnation;
+  peer_address address;
+  bool same_host{true}; // as the director; only `prepare` looks at it
+};
 
 struct collective_shape {
   generation_id generation;
@@ -37,6 +45,7 @@ struct collective_shape {
   // Memory a rank for general operations (rank_group.hpp): larger ones go through it in pieces. 0: there are
   // none.
   std::size_t group_bytes{0};
+  std::vector<collective_member> members{}; // by rank; a collective of one host does without
 };
 
 struct reduction {
@@ -74,6 +83,9 @@ public:
   // Worker's side. errc: aborted, storage_failed (memory), bad_argument (a descriptor that does not fit).
   [[nodiscard]] virtual expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) = 0;
+  // What goes between hosts goes through `network`, which becomes its listener; null: no more. On the event
+  // loop. A collective of one host does without.
+  virtual void attach(transport* /*network*/) {}
 };
 
 } // namespace troupe

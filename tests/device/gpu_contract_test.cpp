@@ -78,8 +78,7 @@ TEST_CASE("gpu_contract: the collective contract holds between GPUs (CO-1, CO-2,
     contract::abort_frees_everybody(*world, contract::shape_of(ranks, 8, 6001));
     contract::abort_from_another_thread(*world, contract::shape_of(ranks, 8, 6001));
     for (const std::uint64_t arrivals : {1U, 7U, 333U})
-      contract::an_abort_splits_nobody(*world, contract::shape_of(ranks, 8, 6001), arrivals,
-                                       contract::split::one_sum);
+      contract::an_abort_splits_nobody(*world, contract::shape_of(ranks, 8, 6001), arrivals);
   }
 }
 

@@ -17,13 +17,13 @@ namespace troupe::worlds {
 
 namespace {
 
-using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
-
 int run_rank(const connector& connect, const body& work, std::uint32_t rank, start_line& start) {
   auto member = connect(rank);
   if (!member) return not_connected;
   return start.wait() ? work(**member, rank) : deadline_passed;
 }
+
+} // namespace
 
 std::vector<int> run_threads(std::uint32_t count, const connector& connect, const body& work) {
   std::vector<int> results(count, -1);
@@ -40,6 +40,8 @@ std::vector<int> run_connected(std::uint32_t count, const connector& connect, co
   start_line start{count};
   return run_processes(count, [&](std::uint32_t rank) { return run_rank(connect, work, rank, start); });
 }
+
+namespace {
 
 class loopback_world final : public world {
 public:

@@ -26,7 +26,18 @@ public:
   [[nodiscard]] virtual std::string name() const = 0;
   // Prepares a generation, runs `body` as every rank, returns what each reported.
   [[nodiscard]] virtual std::vector<int> run(const collective_shape& shape, const body& work) = 0;
+  // Whether a sum that an abort strikes is complete for all ranks or for none; otherwise it may be for some.
+  [[nodiscard]] virtual bool splits_nobody() const { return true; }
+  // Whether every rank's `arrivals` shows all ranks; otherwise those that it has heard of, at least one.
+  [[nodiscard]] virtual bool hears_all() const { return true; }
 };
+
+using connector = std::function<expected<std::unique_ptr<communicator>>(std::uint32_t rank)>;
+
+// Each rank connects, waits for the others, and runs `work`.
+[[nodiscard]] std::vector<int> run_threads(std::uint32_t count, const connector& connect, const body& work);
+[[nodiscard]] std::vector<int> run_connected(std::uint32_t count, const connector& connect,
+                                             const body& work); // forked processes
 
 [[nodiscard]] std::unique_ptr<world> loopback_threads();
 // Every rank maps the segment itself, as processes do. `cores` decides how ranks wait.

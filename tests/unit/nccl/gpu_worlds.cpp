@@ -213,6 +213,7 @@ public:
   explicit gpu_world(gpu_world_settings settings)
       : settings_{std::move(settings)} {}
   [[nodiscard]] std::string name() const override { return settings_.name; }
+  [[nodiscard]] bool splits_nobody() const override { return false; } // NS-2
 
   [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
     gpu_director director{settings_.libraries};

@@ -1,0 +1,19 @@
+// Measures all-reduce over the ring, and what the transport under it carries: UCX (tcp) on the loopback
+// device.
+#pragma once
+
+#include <optional>
+
+#include "bench/collective/allreduce_measure.hpp"
+#include "transports/ring/ring_collective.hpp"
+
+namespace troupe::bench {
+
+// `bytes` is a multiple of 4. errc: as the collective seam; internal when a rank failed.
+[[nodiscard]] expected<allreduce_row> measure_ring(std::uint32_t ranks, std::size_t bytes,
+                                                   std::uint32_t iterations, ring_settings settings = {});
+// One bulk transfer of `bytes` from one process to another, or one each way at the same time.
+[[nodiscard]] expected<allreduce_row> measure_bulk(bool both_ways, std::size_t bytes,
+                                                   std::uint32_t iterations);
+
+} // namespace troupe::bench

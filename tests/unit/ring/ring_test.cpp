@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <string>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/ring/ring_table.hpp"
+
+namespace troupe {
+namespace {
+
+using test::ring_table;
+
+constexpr std::size_t small_pieces = 64; // bytes: many of them in small slices
+
+const auto ways = {ring_way::exchange, ring_way::doubling, ring_way::slices};
+
+// Steps `first` .. `last` of a generation that is connected: on every rank the reference's bits, numbered.
+void sums_hold(ring_table& table, const collective_shape& shape, std::uint64_t steps) {
+  for (std::uint64_t step = 1; step <= steps; ++step) {
+    const auto shards = reference::shards_at(step, shape.shards, shape.elements);
+    const auto sum = reference::tree_sum(shards, 0, shape.shards);
+    for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
+      reference::contribute(*table[rank].member, shape, rank, shards);
+      table.reduce(rank);
+    }
+    table.run();
+    for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
+      CAPTURE(step, rank);
+      REQUIRE(table[rank].answer.has_value());
+      REQUIRE(table[rank].answer->has_value());
+      CHECK((*table[rank].answer)->number == step); // CO-4
+      REQUIRE(reference::same_bits((*table[rank].answer)->sum, sum));
+    }
+  }
+}
+
+TEST_CASE("ring: every way gives the canonical bits, in any order of events (CO-1, CO-4, RM-2)") {
+  for (const auto way : ways)
+    for (std::uint32_t world = 1; world <= 5; ++world)
+      for (const std::uint32_t shards : {1U, 5U, 8U, 16U})
+        for (const std::size_t elements : {1U, 3U, 17U, 100U, 501U}) {
+          ring_table table{world, elements + world, {.way = way, .piece_bytes = small_pieces}};
+          const auto shape = table.shape(1, shards, elements);
+          if (world > 1 && !possible(way, shape)) continue;
+          CAPTURE(to_string(way), world, shards, elements);
+          table.connect_all(shape);
+          sums_hold(table, shape, 3);
+        }
+}
+
+TEST_CASE("ring: doubling in a world of eight is the canonical tree (RP-3, RD-1)") {
+  for (const std::uint32_t shards : {8U, 16U, 64U}) {
+    ring_table table{8, shards, {.way = ring_way::doubling}};
+    const auto shape = table.shape(1, shards, 33);
+    table.connect_all(shape);
+    sums_hold(table, shape, 20);
+  }
+}
+
+TEST_CASE("ring: ranks that run ahead are waited for, a thousand sums long (RM-2, RX-1, RD-2, RS-1, RS-2)") {
+  for (const auto way : ways) {
+    ring_table table{4, 7, {.way = way, .piece_bytes = small_pieces}};
+    const auto shape = table.shape(1, 4, 40);
+    table.connect_all(shape);
+    const auto shards = reference::shards_at(1, shape.shards, shape.elements);
+    const auto sum = reference::tree_sum(shards, 0, shape.shards);
+    std::vector<std::uint64_t> made(4);
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+      reference::contribute(*table[rank].member, shape, rank, shards);
+      table.reduce(rank);
+    }
+    while (std::ranges::min(made) < 1000) { // each calls again as soon as it is answered
+      REQUIRE(table.run_one());
+      for (std::uint32_t rank = 0; rank < 4; ++rank) {
+        if (!table[rank].answer || made[rank] == 1000) continue;
+        REQUIRE(table[rank].answer->has_value());
+        REQUIRE((*table[rank].answer)->number == ++made[rank]);
+        REQUIRE(reference::same_bits((*table[rank].answer)->sum, sum));
+        if (made[rank] < 1000)
+          table.reduce(rank);
+        else
+          table[rank].answer.reset();
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "ring: an abort at any moment frees everybody, and the next generation is whole (CO-2, CO-3, RM-4)") {
+  for (const auto way : ways) {
+    std::size_t stage = 0;
+    for (bool finished = false; !finished; stage += 3) {
+      CAPTURE(to_string(way), stage);
+      ring_table table{4, stage, {.way = way, .piece_bytes = small_pieces}};
+      const auto shape = table.shape(1, 4, 100);
+      table.connect_all(shape);
+      table.reduce_all();
+      table.run(stage);
+      const auto& answers = [&] {
+        return std::ranges::all_of(std::vector{0U, 1U, 2U, 3U},
+                                   [&](auto rank) { return table[rank].answer.has_value(); });
+      };
+      finished = answers();
+      table[1].member->abort();
+      table[1].member->abort(); // idempotent
+      table.run();
+      REQUIRE(answers());
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        if (!*table[rank].answer) CHECK(table[rank].answer->failure().code == errc::aborted);
+      table.reduce_all(); // later ones end likewise
+      table.run();
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        CHECK(table[rank].answer->failure().code == errc::aborted);
+      const auto next = table.shape(2, 4, 100);
+      table.connect_all(next);
+      sums_hold(table, next, 2);
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        CHECK(table[rank].ring->hub().members() == 1); // nothing is lent to the transport any more
+    }
+    CHECK(stage > 20);
+  }
+}
+
+TEST_CASE("ring: a member of an ended generation reaches nobody of the new one (CO-3, RH-1)") {
+  for (const auto way : ways) {
+    ring_table table{4, 3, {.way = way, .piece_bytes = small_pieces}};
+    const auto old = table.shape(1, 4, 100);
+    table.connect_all(old);
+    table.run();
+    // Rank 3 knows of no end: it calls, while the others are two generations on without it.
+    const auto next = table.shape(2, 4, 100, 2);
+    table.connect(next, 0);
+    table.connect(next, 1);
+    table.reduce(3);
+    sums_hold(table, next, 3);
+    CHECK_FALSE(table[3].answer.has_value());
+    table[3].member->abort();
+    table.run();
+    CHECK(table[3].answer->failure().code == errc::aborted);
+    sums_hold(table, next, 0);
+  }
+}
+
+TEST_CASE("ring: who connects first is heard by those who come later (RM-1, RH-2)") {
+  for (const auto way : ways)
+    for (std::uint32_t last = 0; last < 4; ++last) {
+      ring_table table{4, last, {.way = way, .piece_bytes = small_pieces}};
+      const auto shape = table.shape(5, 4, 100);
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        if (rank != last) table.connect(shape, rank);
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        if (rank != last) table.reduce(rank);
+      table.run();
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        CHECK_FALSE(table[rank].answer.has_value());
+      table.connect(shape, last);
+      table.reduce(last);
+      table.run();
+      for (std::uint32_t rank = 0; rank < 4; ++rank)
+        CHECK(table[rank].answer->has_value());
+    }
+}
+
+TEST_CASE("ring: who aborted before another connects is heard, too (CO-2)") {
+  ring_table table{3, 1, {}};
+  const auto shape = table.shape(1, 8, 10);
+  table.connect(shape, 0);
+  table.connect(shape, 1);
+  table.run();
+  table[0].member->abort();
+  table.run();
+  table.connect(shape, 2);
+  table.reduce(2);
+  table.run();
+  CHECK(table[2].answer->failure().code == errc::aborted);
+}
+
+TEST_CASE("ring: the rank that is behind is the one that has not called") {
+  for (const auto way : {ring_way::exchange, ring_way::slices}) {
+    ring_table table{3, 2, {.way = way, .piece_bytes = small_pieces}};
+    const auto shape = table.shape(1, 8, 100);
+    table.connect_all(shape);
+    table.reduce(0);
+    table.reduce(2);
+    table.run();
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      CHECK(table[rank].member->arrivals() == std::vector<std::uint64_t>{1, 0, 1});
+  }
+}
+
+TEST_CASE("ring: a lost path is silence until the abort (CO-2)") {
+  for (const auto way : ways) {
+    ring_table table{4, 9, {.way = way, .piece_bytes = small_pieces}};
+    const auto shape = table.shape(1, 4, 100);
+    table.connect_all(shape);
+    table.reduce_all();
+    table.run(30);
+    table[2].network->drop({1, 2}); // rank 1
+    table.run();
+    if (table[1].answer && table[2].answer) continue; // it was over before
+    table[0].member->abort();
+    table[1].member->abort();
+    table[2].member->abort();
+    table.run();
+    for (std::uint32_t rank = 0; rank < 4; ++rank)
+      CHECK(table[rank].answer.has_value());
+  }
+}
+
+TEST_CASE("ring: shapes and descriptors that cannot work are refused") {
+  ring_table table{2, 1, {}};
+  auto& ring = *table[0].ring;
+  const auto refused = [&](const collective_shape& shape) {
+    const auto made = ring.prepare(shape);
+    return !made && made.failure().code == errc::bad_argument;
+  };
+  auto shape = table.shape(1, 8, 10);
+  CHECK_FALSE(refused(shape));
+  shape.members.pop_back();
+  CHECK(refused(shape));
+  shape.members.push_back(shape.members.front()); // twice the same
+  CHECK(refused(shape));
+  CHECK(refused(table.shape(1, 0, 10)));
+  CHECK(refused(table.shape(1, 8, 0)));
+
+  const auto good = table.shape(3, 8, 10);
+  const auto joins = [&](const std::string& descriptor, std::uint32_t rank) {
+    return ring.connect(descriptor, good, rank_id{rank}).has_value();
+  };
+  CHECK(joins("ring:3:slices:1024", 0));
+  for (const auto* wrong : {"", "ring:", "ring:2:slices:1024", "ring:3:slices", "ring:3:alone:1024",
+                            "ring:3:slices:100", "ring:3:sideways:1024", "ring:3:slices:1024:1", "shm:3"})
+    CHECK_FALSE(joins(wrong, 0));
+  CHECK_FALSE(joins("ring:3:slices:1024", 2));
+}
+
+} // namespace
+} // namespace troupe

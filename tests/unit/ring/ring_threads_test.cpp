@@ -1,0 +1,22 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include "tests/unit/collective/collective_contract.hpp"
+#include "tests/unit/ring/ring_worlds.hpp"
+
+namespace troupe {
+namespace {
+
+TEST_CASE("ring: the contract of the collective holds between threads (CO-1, CO-2)") {
+  contract::holds_over(*worlds::ring_threads({}));
+  contract::holds_over(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}));
+}
+
+TEST_CASE("ring: five ranks, and sums of many pieces, between threads (CO-1)") {
+  const auto world = worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 64 * 1024});
+  contract::sums_are_canonical(*world, contract::shape_of(5, 8, 600'001), 3);
+  contract::sums_are_canonical(*world, contract::shape_of(5, 4, 600'001), 3);
+  contract::sums_are_canonical(*world, contract::shape_of(2, 8, 1'000'000), 3);
+}
+
+} // namespace
+} // namespace troupe

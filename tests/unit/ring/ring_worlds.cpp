@@ -1,0 +1,99 @@
+#include "tests/unit/ring/ring_worlds.hpp"
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/notice_board.hpp"
+#include "tests/support/ring_process.hpp"
+#include "tests/unit/collective/world_processes.hpp"
+#include "transports/loopback/loopback_transport.hpp"
+
+namespace troupe::worlds {
+
+namespace {
+
+class ring_thread_world final : public world {
+public:
+  explicit ring_thread_world(ring_settings settings)
+      : settings_{settings} {}
+  [[nodiscard]] std::string name() const override {
+    return "ring threads, " + (settings_.way ? std::string{to_string(*settings_.way)} : "any way");
+  }
+  [[nodiscard]] bool splits_nobody() const override { return false; }
+  [[nodiscard]] bool hears_all() const override { return false; } // by doubling
+  [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
+    event_loop loop;
+    loopback_hub hub{loop};
+    std::vector<std::unique_ptr<transport>> ends;
+    std::vector<std::unique_ptr<thread_executor>> devices;
+    std::vector<std::unique_ptr<ring_collective>> rings;
+    auto known = shape;
+    for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
+      ends.push_back(hub.open({1, rank + 1}));
+      devices.push_back(std::make_unique<thread_executor>("ring-device"));
+      rings.push_back(std::make_unique<ring_collective>(loop, *devices.back(), settings_));
+      rings.back()->attach(ends.back().get());
+      known.members.push_back({ends.back()->self(), ends.back()->local_address()});
+    }
+    const auto descriptor = rings[0]->prepare(known);
+    if (!descriptor) return {not_connected};
+    std::thread runner{[&] { loop.run(); }};
+    auto results = run_threads(
+        shape.world,
+        [&](std::uint32_t rank) {
+          return test::connect_posted(*devices[rank], *rings[rank], *descriptor, known, rank_id{rank});
+        },
+        work);
+    for (auto& device : devices)
+      device->finish();
+    test::on(loop, [&] { rings.clear(); });
+    loop.stop();
+    runner.join();
+    return results;
+  }
+
+private:
+  ring_settings settings_;
+};
+
+class ring_process_world final : public world {
+public:
+  explicit ring_process_world(ring_settings settings)
+      : settings_{settings} {}
+  [[nodiscard]] std::string name() const override { return "ring processes over UCX"; }
+  [[nodiscard]] bool splits_nobody() const override { return false; }
+  [[nodiscard]] bool hears_all() const override { return false; } // by doubling
+  [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
+    test::notice_board board{shape.world};
+    start_line all_done{shape.world};
+    return run_connected(
+        shape.world,
+        [&](std::uint32_t rank) -> expected<std::unique_ptr<communicator>> {
+          auto* here = new test::ring_process{settings_}; // until the process exits
+          auto known = shape;
+          known.members = board.exchange(rank, here->who());
+          const auto descriptor = here->ring().prepare(known);
+          if (!descriptor) return descriptor.failure();
+          return here->connect(*descriptor, known, rank);
+        },
+        [&](communicator& member, std::uint32_t rank) {
+          const auto result = work(member, rank);
+          return all_done.wait() ? result : deadline_passed; // the others may still need this process
+        });
+  }
+
+private:
+  ring_settings settings_;
+};
+
+} // namespace
+
+std::unique_ptr<world> ring_threads(ring_settings settings) {
+  return std::make_unique<ring_thread_world>(settings);
+}
+std::unique_ptr<world> ring_processes(ring_settings settings) {
+  return std::make_unique<ring_process_world>(settings);
+}
+
+} // namespace troupe::worlds

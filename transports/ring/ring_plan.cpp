@@ -1,0 +1,99 @@
+#include "transports/ring/ring_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <utility>
+
+#include "runtime/policy/canonical_plan.hpp"
+#include "transports/ring/limits.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t line_elements = 64 / sizeof(float);
+
+constexpr std::uint32_t exchange_slots_max = 4; // messages to one rank that nothing holds back
+
+constexpr std::array<std::pair<ring_way, std::string_view>, 4> names{{{ring_way::alone, "alone"},
+                                                                      {ring_way::exchange, "exchange"},
+                                                                      {ring_way::doubling, "doubling"},
+                                                                      {ring_way::slices, "slices"}}};
+
+// What one rank spends, in microseconds; the largest share of contributions is rank 0's (CP-1).
+double cost_of(ring_way way, const collective_shape& shape) {
+  const auto bytes = static_cast<double>(shape.elements * sizeof(float));
+  const auto others = static_cast<double>(shape.world) - 1;
+  const auto slots = static_cast<double>(first_slots(shape.shards, shape.world)[1]);
+  switch (way) {
+  case ring_way::alone:
+    return 0;
+  case ring_way::exchange:
+    return limits::ring_round_us +
+           2 * others * slots * (limits::ring_message_us + bytes / limits::ring_bytes_per_us);
+  case ring_way::doubling:
+    return static_cast<double>(std::bit_width(shape.world) - 1) *
+           (limits::ring_round_us + 2 * (limits::ring_message_us + bytes / limits::ring_bytes_per_us));
+  case ring_way::slices:
+    return 4 * limits::ring_round_us + 2 * others * (slots + 1) * limits::ring_transfer_us +
+           2 * others / (others + 1) * (slots + 1) * bytes / limits::ring_bytes_per_us;
+  }
+  return 0;
+}
+
+} // namespace
+
+element_range slice_of(std::size_t elements, std::uint32_t world, std::uint32_t rank) {
+  const auto lines = (elements + line_elements - 1) / line_elements;
+  const auto cut = [&](std::size_t position) {
+    return std::min(lines * position / world * line_elements, elements);
+  };
+  return {cut(rank), cut(rank + std::size_t{1})};
+}
+
+std::size_t pieces_of(const element_range& slice, std::size_t piece_elements) {
+  return (slice.size() + piece_elements - 1) / piece_elements;
+}
+
+element_range piece_of(const element_range& slice, std::size_t piece_elements, std::size_t number) {
+  const auto begin = slice.begin + number * piece_elements;
+  return {begin, std::min(begin + piece_elements, slice.end)};
+}
+
+bool doubles(std::uint32_t shards, std::uint32_t world) {
+  return world > 1 && world <= shards && std::has_single_bit(world) && std::has_single_bit(shards);
+}
+
+bool possible(ring_way way, const collective_shape& shape) {
+  const bool message = shape.elements * sizeof(float) <= limits::ring_message_bytes_max;
+  switch (way) {
+  case ring_way::alone:
+    return shape.world == 1;
+  case ring_way::exchange:
+    return shape.world > 1 && message && first_slots(shape.shards, shape.world)[1] <= exchange_slots_max;
+  case ring_way::doubling:
+    return message && doubles(shape.shards, shape.world);
+  case ring_way::slices:
+    return shape.world > 1;
+  }
+  return false;
+}
+
+ring_way choose_way(const collective_shape& shape) {
+  if (shape.world == 1) return ring_way::alone;
+  auto best = ring_way::slices;
+  for (const auto way : {ring_way::exchange, ring_way::doubling})
+    if (possible(way, shape) && cost_of(way, shape) < cost_of(best, shape)) best = way;
+  return best;
+}
+
+std::string_view to_string(ring_way way) {
+  return std::ranges::find(names, way, &std::pair<ring_way, std::string_view>::first)->second;
+}
+
+std::optional<ring_way> parse_ring_way(std::string_view text) {
+  const auto found = std::ranges::find(names, text, &std::pair<ring_way, std::string_view>::second);
+  return found == names.end() ? std::nullopt : std::optional{found->first};
+}
+
+} // namespace troupe
