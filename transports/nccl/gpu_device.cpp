@@ -21,22 +21,21 @@ std::shared_ptr<gpu_device> gpu_device::make(gpu& calls, gpu_surroundings surrou
 // One event of the life: orders go to the owner in the order of the events, a new deadline to the loop.
 template <class Event>
 void gpu_device::event(const Event& happened) {
-  std::string end;
-  {
-    const std::lock_guard lock{mutex_};
-    const auto deadline = life_.deadline();
-    auto orders = happened(life_, around_.clock.now());
-    const bool ends = std::ranges::any_of(
-        orders, [](const life_order& order) { return order.what == life_action::end_process; });
-    if (ends) end = life_.failure().text;
-    if (!orders.empty()) {
-      ++orders_waiting_;
-      around_.owner.post(
-          [self = shared_from_this(), orders = std::move(orders)] { self->carry_out(orders); });
-    }
-    if (life_.deadline() != deadline) around_.loop.post([self = shared_from_this()] { self->rearm(); });
+  std::unique_lock lock{mutex_};
+  const auto deadline = life_.deadline();
+  auto orders = happened(life_, around_.clock.now());
+  const auto ends = [](const life_order& order) { return order.what == life_action::end_process; };
+  if (std::ranges::any_of(orders, ends)) {
+    const auto why = life_.failure().text;
+    lock.unlock();
+    around_.end_process(why); // not through the owner, which may hang, and before anybody is told of the end
+    lock.lock();
   }
-  if (!end.empty()) around_.end_process(end); // not through the owner, which may hang
+  if (!orders.empty()) {
+    ++orders_waiting_;
+    around_.owner.post([self = shared_from_this(), orders = std::move(orders)] { self->carry_out(orders); });
+  }
+  if (life_.deadline() != deadline) around_.loop.post([self = shared_from_this()] { self->rearm(); });
 }
 
 // --- what communicators ask for ---

@@ -257,6 +257,7 @@ private:
     }
     void all_reduce(all_reduce_done done) override { inner_.all_reduce(std::move(done)); }
     void abort() noexcept override {
+      inner_.abort(); // at once where it is called
       if (line_.words->aborted.exchange(1) != 0) return;
       const std::vector<char> bytes(world_);
       invariant(::write(line_.pulls[1], bytes.data(), bytes.size()) > 0, "test: the abort can be told");
