@@ -69,8 +69,8 @@ private:
 
 } // namespace
 
-expected<allreduce_row> measure_ring(std::uint32_t ranks, std::size_t bytes, std::uint32_t iterations,
-                                     ring_settings settings) {
+expected<timed_row> measure_ring(std::uint32_t ranks, std::size_t bytes, std::uint32_t iterations,
+                                 ring_settings settings) {
   test::notice_board board{ranks};
   return measure({.system = "troupe-ring", .canonical = true, .ranks = ranks, .bytes = bytes}, iterations,
                  [&](std::uint32_t rank) -> expected<operation> {
@@ -97,7 +97,7 @@ expected<allreduce_row> measure_ring(std::uint32_t ranks, std::size_t bytes, std
                  });
 }
 
-expected<allreduce_row> measure_bulk(bool both_ways, std::size_t bytes, std::uint32_t iterations) {
+expected<timed_row> measure_bulk(bool both_ways, std::size_t bytes, std::uint32_t iterations) {
   test::notice_board board{2};
   return measure({.system = both_ways ? "ucx-both-ways" : "ucx-one-way", .ranks = 2, .bytes = bytes},
                  iterations, [&](std::uint32_t rank) -> expected<operation> {

@@ -4,16 +4,15 @@
 
 #include <optional>
 
-#include "bench/collective/allreduce_measure.hpp"
+#include "bench/collective/rank_measure.hpp"
 #include "transports/ring/ring_collective.hpp"
 
 namespace troupe::bench {
 
 // `bytes` is a multiple of 4. errc: as the collective seam; internal when a rank failed.
-[[nodiscard]] expected<allreduce_row> measure_ring(std::uint32_t ranks, std::size_t bytes,
-                                                   std::uint32_t iterations, ring_settings settings = {});
+[[nodiscard]] expected<timed_row> measure_ring(std::uint32_t ranks, std::size_t bytes,
+                                               std::uint32_t iterations, ring_settings settings = {});
 // One bulk transfer of `bytes` from one process to another, or one each way at the same time.
-[[nodiscard]] expected<allreduce_row> measure_bulk(bool both_ways, std::size_t bytes,
-                                                   std::uint32_t iterations);
+[[nodiscard]] expected<timed_row> measure_bulk(bool both_ways, std::size_t bytes, std::uint32_t iterations);
 
 } // namespace troupe::bench

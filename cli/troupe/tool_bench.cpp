@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "bench/collective/allreduce_measure.hpp"
+#include "bench/collective/allreduce_bench.hpp"
 #include "bench/message/message_bench.hpp"
 #include "bench/recovery/recovery_bench.hpp"
 #include "bench/step/step_bench.hpp"
@@ -16,40 +16,6 @@ void tell(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-bench::row row_of(const bench::allreduce_row& from) {
-  return {{"system", from.system},
-          {"canonical", from.canonical},
-          {"ranks", from.ranks},
-          {"bytes", from.bytes},
-          {"time_us", {{"min", from.min_us}, {"p50", from.p50_us}, {"p99", from.p99_us}}},
-          {"algbw_gb_s", from.algbw_gb_s()},
-          {"busbw_gb_s", from.busbw_gb_s()}};
-}
-
-// Forks its ranks: before anything here has made a thread.
-expected<bench::bench_report> bench_allreduce(bool quick) {
-  bench::bench_report report{.bench = "allreduce"};
-  report.notes = {
-      "ranks rewrite their input before each iteration; an iteration takes as long as its slowest rank"};
-  for (const std::size_t bytes :
-       {std::size_t{4} << 10, std::size_t{1} << 20, std::size_t{16} << 20, std::size_t{64} << 20}) {
-    if (quick && bytes > (std::size_t{1} << 20)) continue;
-    const std::uint32_t iterations = quick                              ? 20
-                                     : bytes <= (std::size_t{64} << 10) ? 5000
-                                     : bytes <= (std::size_t{1} << 20)  ? 1000
-                                                                        : 60;
-    auto copied = bench::measure_memcpy(1, bytes, iterations);
-    if (!copied) return copied.failure();
-    report.rows.push_back(row_of(*copied));
-    for (const std::uint32_t ranks : {2U, 4U}) {
-      auto summed = bench::measure_shm(ranks, bytes, iterations);
-      if (!summed) return summed.failure();
-      report.rows.push_back(row_of(*summed));
-    }
-  }
-  return report;
-}
-
 expected<bench::bench_report> measure(const bench_command& command, bench::job_runner& runner) {
   if (command.what == bench_kind::recovery) {
     bench::recovery_bench_settings settings{.detect_after = command.detect_after, .quick = command.quick};
@@ -60,6 +26,11 @@ expected<bench::bench_report> measure(const bench_command& command, bench::job_r
     bench::message_bench_settings settings{.quick = command.quick};
     settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
     return bench::bench_message(runner, settings, tell);
+  }
+  if (command.what == bench_kind::allreduce) {
+    bench::allreduce_bench_settings settings{.quick = command.quick};
+    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
+    return bench::bench_allreduce(runner, settings, tell);
   }
   bench::step_bench_settings settings{.data = command.data, .quick = command.quick};
   if (command.quick) settings.samples = 16000;
@@ -83,8 +54,6 @@ int say(const expected<bench::bench_report>& result, const bench::row& machine, 
 
 int run_bench(const bench_command& command) {
   const auto machine = bench::machine_now();
-  if (command.what == bench_kind::allreduce)
-    return say(bench_allreduce(command.quick), machine, command.json);
   auto runner = bench::job_runner::make();
   if (!runner) return say(runner.failure(), machine, command.json);
   const auto result = measure(command, **runner);

@@ -36,7 +36,7 @@ constexpr auto bench_footer = R"(
   step       samples/s and step times with 1 and 2 workers, beside a bare loop of the same kernels;
              allocations and page faults of a step
   recovery   workers are killed and stopped: when it is noticed, when training goes on; beside a full restart
-  allreduce  the shared-memory all-reduce beside memory copies
+  allreduce  the sum of gradients between processes of one host beside Gloo, Open MPI and memory copies
   message    actor messages between two processes beside raw UCX, CAF's network module and gRPC
 
 Tables go to standard output, what is being run to standard error.)";
@@ -88,8 +88,12 @@ CLI::App* declare_bench(CLI::App& app, parsed& into) {
   recovery->add_option("--repetitions", into.bench.repetitions, "strikes of each row, at least (10)")
       ->check(CLI::Range(1U, 1000U));
   recovery->add_option("--detect-after", into.detect_after, "of the jobs (1s)")->type_name("DURATION");
-  add_common(*bench->add_subcommand("allreduce", "the shared-memory all-reduce beside memory copies"), into,
-             bench_kind::allreduce);
+  auto* allreduce =
+      bench->add_subcommand("allreduce", "the sum of gradients between processes, beside baselines");
+  add_common(*allreduce, into, bench_kind::allreduce);
+  allreduce
+      ->add_option("--repetitions", into.bench.repetitions, "runs of each system at each size, in turns (5)")
+      ->check(CLI::Range(1U, 1000U));
   auto* message = bench->add_subcommand("message", "actor messages between processes, beside baselines");
   add_common(*message, into, bench_kind::message);
   message->add_option("--repetitions", into.bench.repetitions, "runs of each system, which take turns (5)")

@@ -30,7 +30,7 @@ struct bench_command {
   bench_kind what{bench_kind::step};
   bool json{false};
   bool quick{false};
-  std::optional<std::uint32_t> repetitions; // runs (step, message) or strikes (recovery) of a row
+  std::optional<std::uint32_t> repetitions; // runs of a row; recovery: strikes
   std::string data;                         // step: folder of the dataset
   duration detect_after{std::chrono::seconds{1}};
 };

@@ -59,6 +59,7 @@ LIBRARIES = {
     r"CLI/": ("cli/", "bench/", "tests/"),
     r"toml\+\+/": ("runtime/policy/",),
     r"prometheus/": ("runtime/telemetry/", "runtime/host/", "transports/"),
+    r"(gloo/|mpi\.h)": ("bench/collective/",),
     r"(cuda|nccl)": ("transports/nccl/", "runtime/host/", "tests/", "bench/"),
 }
 

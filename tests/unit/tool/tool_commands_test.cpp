@@ -59,6 +59,7 @@ TEST_CASE("tool: an error is one line that says what is accepted; exit code 2 (T
            {"bench", "speed"},
            {"bench", "data"},
            {"bench", "step", "--repetitions", "0"},
+           {"bench", "allreduce", "--repetitions", "0"},
            {"bench", "recovery", "--detect-after", "1ns"},
            {"ckpt"},
            {"ckpt", "ls"},
@@ -102,6 +103,11 @@ TEST_CASE("tool: bench and ckpt commands") {
   CHECK_FALSE(bench.quick);
   CHECK(bench.repetitions == 4U);
   CHECK(bench.detect_after == 300ms);
+  const auto sums = parse_tool_line({"bench", "allreduce", "--quick", "--repetitions", "3"});
+  REQUIRE(std::holds_alternative<bench_command>(sums.command));
+  CHECK(std::get<bench_command>(sums.command).what == bench_kind::allreduce);
+  CHECK(std::get<bench_command>(sums.command).quick);
+  CHECK(std::get<bench_command>(sums.command).repetitions == 3U);
   const auto ckpt = parse_tool_line({"ckpt", "verify", "dir", "100"});
   REQUIRE(std::holds_alternative<ckpt_options>(ckpt.command));
   CHECK(std::get<ckpt_options>(ckpt.command).action == ckpt_action::verify);

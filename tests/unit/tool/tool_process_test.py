@@ -209,6 +209,31 @@ class Bench(unittest.TestCase):
             self.assertAlmostEqual(row["state_bytes"], 1 << 20, delta=1 << 16)
         self.assertEqual(processes_of("recovery_job"), [])
 
+    def test_allreduce(self):
+        rows = self.rows_of("allreduce", "--quick")
+        sizes = [1 << 12, 1 << 20]
+        by_system = {}
+        for row in rows:
+            by_system.setdefault((row["system"], row["canonical"]), []).append((row["ranks"], row["bytes"]))
+            self.assertGreater(row["time_us"]["p50"], 0)
+            self.assertGreaterEqual(row["time_us"]["p99"], row["time_us"]["p50"])
+            self.assertAlmostEqual(row["algbw_gb_s"] * row["time_us"]["p50"] * 1000 / row["bytes"], 1)
+            if row["system"] == "memcpy":
+                self.assertEqual(row["busbw_gb_s"], row["algbw_gb_s"])
+            else:
+                moved = 2 * (row["ranks"] - 1) / row["ranks"]
+                self.assertAlmostEqual(row["busbw_gb_s"] / row["algbw_gb_s"], moved)
+        for canonical in (True, False):
+            self.assertEqual(by_system.pop(("troupe-shm", canonical)),
+                             [(ranks, size) for ranks in (2, 4, 3) for size in sizes])
+        self.assertEqual(sorted(by_system.pop(("memcpy", False))), [(r, s) for r in (1, 2) for s in sizes])
+        for (system, canonical), places in by_system.items():  # where their libraries are installed
+            self.assertIn(system, ("gloo", "openmpi", "openmpi-kept-memory"))
+            self.assertFalse(canonical)
+            self.assertEqual(places, [(ranks, size) for ranks in (2, 4) for size in sizes])
+        for program in ("allreduce_shm", "allreduce_memcpy", "allreduce_gloo", "allreduce_openmpi"):
+            self.assertEqual(processes_of(program), [])
+
     def test_message(self):
         rows = self.rows_of("message", "--quick")
         by_system = {}
