@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +91,25 @@ expected<std::string> peer_link::hear() {
   std::string text(bytes, '\0');
   if (!transfer(fd_.get(), text.data(), text.size(), false)) return lost();
   return text;
+}
+
+expected<std::string> peer_link::hear_within(duration limit) {
+  const auto patience = [&](std::chrono::microseconds time) {
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(time);
+    const timeval value{.tv_sec = whole.count(), .tv_usec = (time - whole).count()};
+    return ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &value, sizeof value) == 0;
+  };
+  if (!patience(std::chrono::duration_cast<std::chrono::microseconds>(limit))) return lost();
+  errno = 0;
+  auto heard = hear();
+  const bool late = !heard && (errno == EAGAIN || errno == EWOULDBLOCK);
+  (void)patience(std::chrono::microseconds{0});
+  if (late) return error{errc::timed_out, "the other process does not answer"};
+  return heard;
+}
+
+void peer_link::kill() {
+  if (child_ != 0) ::kill(child_, SIGKILL);
 }
 
 } // namespace troupe::bench

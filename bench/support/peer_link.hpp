@@ -13,6 +13,7 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/host/unique_fd.hpp"
+#include "runtime/seams/clock.hpp"
 
 namespace troupe::bench {
 
@@ -28,6 +29,9 @@ public:
 
   [[nodiscard]] expected<void> say(std::string_view text);
   [[nodiscard]] expected<std::string> hear();
+  // As `hear`, but not for ever: errc::timed_out when nothing has come for so long.
+  [[nodiscard]] expected<std::string> hear_within(duration limit);
+  void kill(); // the process started; its end of stream follows
 
 private:
   peer_link(unique_fd fd, pid_t child)

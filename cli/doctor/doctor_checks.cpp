@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/environment_checks.hpp"
+#include "cli/doctor/reduce_checks.hpp"
 
 namespace troupe::doctor {
 namespace {
@@ -172,6 +173,7 @@ const std::vector<check>& all_checks() {
       {"lanes", judge_path},
       {"message time", judge_half_rtt},
       {"bandwidth", judge_bandwidth},
+      {"all-reduce", judge_reduce},
       {"master address", judge_master_address},
       {"ranks", judge_ranks},
       {"shared memory", judge_shm},

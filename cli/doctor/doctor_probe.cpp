@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/environment_checks.hpp"
+#include "cli/doctor/reduce_probe.hpp"
 #include "transports/ucx/lanes.hpp"
 
 namespace troupe::doctor {
@@ -96,6 +97,7 @@ doctor_facts probe_machine(const probe_settings& settings) {
     out.path = *path;
   else
     out.path_failure = path.failure().text;
+  out.reduce = probe_reduce(settings.workers);
   return out;
 }
 

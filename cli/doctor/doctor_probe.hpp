@@ -1,6 +1,7 @@
 // Doctor probe: finds out about this machine. Looks, measures, changes nothing.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "cli/doctor/doctor_facts.hpp"
@@ -10,6 +11,7 @@ namespace troupe::doctor {
 
 struct probe_settings {
   std::string transport{"tcp"}; // as --transport takes it
+  std::uint32_t workers{2};     // that try an all-reduce
   std::string data;             // the folder of the main example's dataset
 };
 

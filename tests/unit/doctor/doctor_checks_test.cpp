@@ -16,6 +16,7 @@ doctor_facts healthy_machine() {
   facts.ucx_resources = {"self/memory0", "tcp/lo", "sysv/memory", "posix/memory"};
   facts.loopback_up = true;
   facts.path = path_facts{{"tcp/lo"}, 20, 2e9};
+  facts.reduce = {.workers = 2, .bytes = 4 * mib, .pairs = {{0, 1, 12e9}}, .trouble = reduce_trouble::none};
   facts.shm_total = 2048 * mib;
   facts.shm_free = 1024 * mib;
   facts.open_files_soft = 1024;
@@ -116,6 +117,38 @@ TEST_CASE("doctor: slow messages are a warning, with what was measured") {
   const auto narrow = after("bandwidth", [](auto& f) { f.path->bytes_per_s = 50e6; });
   CHECK(narrow.what == verdict::warn);
   CHECK(narrow.text == "1 MiB transfers 0.05 GB/s, less than the usual 0.2 GB/s");
+}
+
+TEST_CASE("doctor: an all-reduce that was right tells each pair's bandwidth, and the slowest") {
+  CHECK(after("all-reduce", [](auto&) {}).text ==
+        "2 workers, sums right; GB/s between 0-1 12.00, slowest 0-1");
+  const auto slow = after("all-reduce", [](auto& f) {
+    f.reduce.workers = 3;
+    f.reduce.pairs = {{0, 1, 12e9}, {0, 2, 0.25e9}, {1, 2, 6e9}};
+  });
+  CHECK(slow.what == verdict::warn);
+  CHECK(slow.text == "3 workers, sums right; GB/s between 0-1 12.00, 0-2 0.25, 1-2 6.00, slowest 0-2, less "
+                     "than the usual 0.50");
+}
+
+TEST_CASE("doctor: an all-reduce that failed names the worker, and what to do about that trouble") {
+  const auto judge = [](reduce_trouble what, const std::string& text) {
+    return after("all-reduce", [&](auto& f) {
+      f.reduce.trouble = what;
+      f.reduce.failure = text;
+    });
+  };
+  const auto wrong = judge(reduce_trouble::wrong_value, "worker 1: 3 of 1048576 sums are wrong");
+  CHECK(wrong.what == verdict::fail);
+  CHECK(wrong.text == "no sum in shared memory: worker 1: 3 of 1048576 sums are wrong");
+  CHECK(wrong.remedy.starts_with("do not train on this machine"));
+  const auto refused = judge(reduce_trouble::memory, "shared segment: Operation not permitted");
+  CHECK(refused.what == verdict::fail);
+  CHECK(refused.remedy.starts_with("allow shared memory"));
+  const auto late = judge(reduce_trouble::late, "worker 0: the other process does not answer");
+  CHECK(late.what == verdict::fail);
+  CHECK(late.remedy.starts_with("free the processors"));
+  CHECK(judge(reduce_trouble::other, "").text == "no sum in shared memory: not tried");
 }
 
 TEST_CASE("doctor: UCX variables that would change lanes are named") {

@@ -5,6 +5,7 @@ Usage: tool_process_test.py DIRECTORY_OF_PROGRAMS [TEST...]
 """
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -157,7 +158,8 @@ class Checkpoints(unittest.TestCase):
 
 class Doctor(unittest.TestCase):
     CHECKS = ["libraries", "loopback device", "UCX transports", "UCX environment", "lanes", "message time",
-              "bandwidth", "master address", "ranks", "shared memory", "open files", "memory", "dataset"]
+              "bandwidth", "all-reduce", "master address", "ranks", "shared memory", "open files", "memory",
+              "dataset"]
 
     def test_each_check_is_a_line_and_two_processes_talk(self):
         done = tool("doctor", "--json")
@@ -173,6 +175,26 @@ class Doctor(unittest.TestCase):
         self.assertEqual(len(text), len(self.CHECKS))
         for line in text:
             self.assertIn(line.split()[0], ("ok", "warn", "FAIL"))
+        self.assertEqual(processes_with("doctor\0--probe"), [])
+
+    def test_workers_sum_known_values(self):
+        told = json.loads(tool("doctor", "--workers", "3", "--json").stdout)
+        found = {c["check"]: c for c in told["checks"]}["all-reduce"]
+        self.assertIn(found["verdict"], ("ok", "warn"), found)  # slow is a warning
+        self.assertRegex(found["text"], r"^3 workers, sums right; GB/s between 0-1 [\d.]+, 0-2 [\d.]+, "
+                                        r"1-2 [\d.]+, slowest \d-\d")
+        self.assertEqual(tool("doctor", "--workers", "1").returncode, 2)
+
+    def test_memory_that_is_refused_is_named(self):
+        def no_large_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+        done = subprocess.run([os.path.join(BIN, "troupe"), "doctor"], text=True, capture_output=True,
+                              timeout=LIMIT_S, check=False, preexec_fn=no_large_files)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stdout, "FAIL +all-reduce +no sum in shared memory: .*File too large; "
+                                      "remedy: allow shared memory")
 
     def test_what_is_wrong_is_named_with_its_remedy(self):
         environment = dict(os.environ, RANK="4", WORLD_SIZE="4", UCX_TLS="rc")
