@@ -42,6 +42,8 @@ public:
   virtual void stop_prefetch() = 0;
   virtual void write_checkpoint(snapshot what, duration stall) = 0;
   virtual void load_checkpoint(const std::string& path, std::span<std::byte> into, load_done done) = 0;
+  // Writes the last calls of this rank, where the job keeps them: who it is, and why, is said.
+  virtual void keep_flight(const flight_header&) {}
   virtual void fail(const error& cause) = 0;        // ends the actor
   virtual void leave(const std::string& cause) = 0; // ends the process, in order
 };
@@ -103,6 +105,7 @@ private:
   void prefetch_from(step_id step);
   void answer_request(incarnation_id from, const wire::state_request& m);
   void prepare_failed(const error& cause);
+  void keep_flight(const std::string& cause, flight_writer by = flight_writer::worker);
 
   worker_settings settings_;
   trainer& trainer_;

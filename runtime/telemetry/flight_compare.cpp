@@ -77,7 +77,9 @@ std::string call_text(const flight_record& call) {
 
 std::string end_text(const seat& who) {
   if (!who.dump->about.ended() || who.dump->about.cause.empty()) return {};
-  return "; rank " + std::to_string(who.rank()) + " has ended: " + who.dump->about.cause;
+  const bool failed = who.dump->about.by == flight_writer::failed;
+  return "; rank " + std::to_string(who.rank()) + (failed ? " has failed: " : " has ended: ") +
+         who.dump->about.cause;
 }
 
 // What is known of the last call of a rank before the one that it did not enter.
@@ -202,7 +204,7 @@ private:
     const auto& ours = *odd->at(number);
     const auto named = ranks_text(others);
     std::string rest = "the others " + to_text(theirs.what());
-    if (2 * most <= present.size()) { // FX-2
+    if (2 * most <= present.size()) { // FX-3
       others.insert(others.begin(), common->rank());
       rest = "rank " + std::to_string(common->rank()) + " " + to_text(theirs.what());
     }
@@ -232,8 +234,8 @@ private:
       const auto wait = wait_in(*one, *one->at(number));
       if (waiting == nullptr || wait > waited) waiting = one, waited = wait;
     }
+    std::erase_if(absent, [this](const seat* one) { return excused(one->rank()); });
     if (absent.empty() || waiting == nullptr) return false;
-    prefer_ended(absent);
     std::vector<std::uint32_t> who;
     for (const auto* one : absent)
       who.push_back(one->rank());
@@ -245,10 +247,9 @@ private:
     return note(flight_verdict::missing, std::move(who), call, waited, text);
   }
 
-  // Those that still live were on their way when the generation ended.
-  static void prefer_ended(std::vector<const seat*>& seats) {
-    const auto lives = [](const seat* one) { return !one->dump->about.ended(); };
-    if (!std::ranges::all_of(seats, lives)) std::erase_if(seats, lives);
+  // It was on its way when another rank's end ended the generation (FX-2).
+  [[nodiscard]] bool excused(std::uint32_t rank) const {
+    return !ended_.empty() && std::ranges::find(ended_, rank) == ended_.end();
   }
 
   // All have entered it and nobody has left it: whoever has reached fewer of its meetings is waited for.
@@ -265,8 +266,9 @@ private:
     if (least == most) return false;
     std::vector<std::uint32_t> who;
     for (std::uint32_t rank = 0; rank < arrivals.size(); ++rank) {
-      if (arrivals[rank] == least) who.push_back(rank);
+      if (arrivals[rank] == least && !excused(rank)) who.push_back(rank);
     }
+    if (who.empty()) return false;
     const auto& call = *present.front()->at(number);
     auto text = ranks_text(who) + " called " + call_text(call) + " and" + have(who) +
                 " not arrived in it; the others waited for " + short_time(waited);

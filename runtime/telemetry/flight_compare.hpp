@@ -9,7 +9,9 @@
 // Invariants:
 //   FX-1    nobody is blamed for what a dump has lost: records before its first and, if it was cut off,
 //           records after its last are unknown.
-//   FX-2    where two ranks differ and no third one tells which is right, both are named.
+//   FX-2    where a rank has ended or failed, those that were on their way to a call are not blamed for
+//           being late.
+//   FX-3    where two ranks differ and no third one tells which is right, both are named.
 // Why:      docs/design/0035-flight-recorder.md
 #pragma once
 

@@ -16,6 +16,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::uint64_t form_version = 1;
+constexpr std::size_t flight_writers = 4;
 constexpr std::string_view prefix = "flight-";
 constexpr std::string_view suffix = ".jsonl";
 
@@ -169,7 +170,7 @@ expected<flight_header> read_header(const json& line, std::uint64_t& records) {
   read_id(in, "generation", out.generation);
   read_id(in, "rank", out.rank);
   in.number("world", out.world);
-  in.word("by", 3, out.by);
+  in.word("by", flight_writers, out.by);
   in.text("cause", out.cause);
   in.number("now_ns", now);
   read_id(in, "step_started", out.step_started);
@@ -239,7 +240,7 @@ void remove_too_old(storage& files, const std::string& directory, generation_id 
 } // namespace
 
 std::string_view to_string(flight_writer by) {
-  constexpr std::string_view names[]{"worker", "director", "asked"};
+  constexpr std::string_view names[flight_writers]{"worker", "failed", "director", "asked"};
   return names[static_cast<std::size_t>(by)];
 }
 

@@ -36,6 +36,7 @@ inline constexpr std::uint64_t flight_generations_kept = 8;
 
 enum class flight_writer : std::uint8_t {
   worker,   // the rank itself, when it survived
+  failed,   // the rank itself, when its own step failed
   director, // of a rank that has ended, from its black box
   asked,    // the director of a rank that lives, because somebody asked
 };
@@ -55,7 +56,8 @@ struct flight_header {
   // had overwritten them.
   std::uint64_t before{0};
 
-  [[nodiscard]] bool ended() const { return by == flight_writer::director; }
+  // It is known of this rank that it could not go on.
+  [[nodiscard]] bool ended() const { return by == flight_writer::director || by == flight_writer::failed; }
 };
 
 struct flight_dump {

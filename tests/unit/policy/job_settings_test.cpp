@@ -121,6 +121,7 @@ job_settings unusual() {
   s.faults = {parse_fault("kill:worker=any@every=1500ms").value(),
               parse_fault("stop:worker=2@step=60,for=5s,times=always").value()};
   s.events = "events.jsonl";
+  s.flight = "flight dumps";
   s.quiet = true;
   s.extra = {{"data", "/data"}, {"hidden", "256"}};
   return s;

@@ -98,12 +98,20 @@ TEST_CASE("flight comparison: a rank that dies while others compute is named for
   CHECK(finding.ranks == named{2});
 }
 
-TEST_CASE("flight comparison: of those that did not enter, the dead one is named, not who was on its way") {
+TEST_CASE("flight comparison: where a rank has ended, nobody is blamed for being on his way (FX-2)") {
   crew all{4};
   all.step();
   all.step();
   all.ranks[3]->enter(3);
-  CHECK(found(all.end(1)).ranks == named{1});
+  CHECK(found(all.end(1)).ranks == named{1}); // rank 1 did not enter, nor did ranks 0 and 2
+  const auto finding = found(all.end(3));     // rank 3 died where it waited for the others
+  CHECK(finding.what == verdict::ended);
+  CHECK(finding.ranks == named{3});
+  auto dumps = all.end();
+  dumps[2].about.by = flight_writer::failed;
+  dumps[2].about.cause = "out of luck";
+  CHECK(found(dumps).ranks == named{2});
+  CHECK(found(dumps).text.ends_with("; rank 2 has failed: out of luck"));
 }
 
 TEST_CASE("flight comparison: where all wait in one sum, arrivals tell for whom") {
@@ -120,7 +128,7 @@ TEST_CASE("flight comparison: where all wait in one sum, arrivals tell for whom"
   CHECK(finding.ranks == named{1});
 }
 
-TEST_CASE("flight comparison: two ranks that differ are both named (FX-2)") {
+TEST_CASE("flight comparison: two ranks that differ are both named (FX-3)") {
   crew all{2};
   for (std::uint32_t r = 0; r < 2; ++r)
     all.ranks[r]->reduce->group()->start({.call = group_call::all_gather, .elements = 10 + r},

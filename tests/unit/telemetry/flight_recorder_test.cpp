@@ -144,7 +144,7 @@ TEST_CASE("flight recorder: a split group has one number at all its members, and
   CHECK(of_1[1].group != ranks[0]->recorder.groups()[1].group);
 }
 
-// build/tests/unit_telemetry "[.table]"
+// build/tests/unit_telemetry "flight recorder: what a call costs"
 TEST_CASE("flight recorder: what a call costs", "[.table]") {
   manual_clock clock;
   rank one{clock, 0, 2, 64};
