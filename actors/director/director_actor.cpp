@@ -75,6 +75,17 @@ public:
   [[nodiscard]] std::string lanes(incarnation_id to) const override {
     return parts_.lanes ? parts_.lanes(to) : std::string{};
   }
+  void keep_flight(const flight_header& of, std::shared_ptr<const black_box> box) override {
+    if (parts_.flight_directory.empty()) return;
+    auto about = std::make_shared<flight_header>(of);
+    about->now = outside_.clock.now();
+    about->arrivals = outside_.collectives.arrivals();
+    auto where = std::make_shared<std::string>(parts_.flight_directory);
+    outside_.storage_thread.post([&outside = outside_, about, where, box = std::move(box)] {
+      auto written = write_flight_dump(outside.files, *where, make_flight_dump(*about, box->flight));
+      if (!written) outside.log.write(log_level::warning, "flight", written.failure().text);
+    });
+  }
   void record(job_record_variant what) override {
     caf::anon_send(*parts_.reporter,
                    record_message{std::make_shared<const job_record_variant>(std::move(what))});

@@ -28,6 +28,7 @@ struct director_parts {
   job_id job;
   std::uint32_t shards{1};
   std::size_t contribution_elements{0};
+  std::string flight_directory;                          // empty: no flight dumps
   rendezvous_server& door;                               // started before the director is
   process_spec worker;                                   // each worker's spec, without slot and endpoint
   std::function<std::string(incarnation_id)> lanes;      // of an open path; empty: nobody knows

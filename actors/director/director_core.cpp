@@ -124,6 +124,7 @@ void director_core::journaled(generation_id generation) {
 void director_core::announce_start(const action::start_generation& action) {
   newest_step_ = members_.plan().step.value(); // a rollback goes back; no older news comes after `prepared`
   detector_.generation_started(ports_.now());
+  started_ = action.generation;
   refusals_.clear();
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});
@@ -219,9 +220,14 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
 }
 
 void director_core::hear(std::uint32_t index, const wire::heartbeat& m) {
-  const progress reported{
-      m.step_applied, step_id{m.step_started}, static_cast<activity>(m.doing), m.doing_for, m.step_busy,
-      m.arrivals};
+  const progress reported{m.step_applied,
+                          step_id{m.step_started},
+                          static_cast<activity>(m.doing),
+                          m.doing_for,
+                          m.step_busy,
+                          m.arrivals,
+                          static_cast<collective_call>(m.call),
+                          m.call_number};
   (void)detector_.beat(*slots_[index].who, reported, ports_.now());
   newest_step_ = std::max(newest_step_, m.step_applied.value());
 }

@@ -28,6 +28,7 @@
 #include "runtime/policy/timeouts.hpp"
 #include "runtime/seams/process.hpp"
 #include "runtime/seams/rendezvous.hpp"
+#include "runtime/telemetry/flight_dump.hpp"
 #include "runtime/wire/control.hpp"
 
 namespace troupe {
@@ -52,6 +53,9 @@ public:
                                                                  std::uint32_t world) = 0;
   // For the journal; `durable` is called once a successor would know (or cannot be told).
   virtual void generation_changed(generation_id generation, const fired_faults& fired, task durable) = 0;
+  // Writes the last calls of a rank from its black box, where the job keeps them: all but `now` and
+  // `arrivals` is said.
+  virtual void keep_flight(const flight_header&, std::shared_ptr<const black_box>) {}
   virtual void record(job_record_variant what) = 0;
   virtual void over(const std::optional<error>& cause) = 0; // nothing of the job is left
 };
@@ -80,6 +84,8 @@ public:
   void on_tick();
   // The user wants the job to end (a signal): stops everything, then `over`.
   void stop(const error& cause);
+  // Somebody asks for the last calls of all ranks; also of one that hangs or stands still.
+  void keep_flights();
 
   [[nodiscard]] std::uint64_t newest_step() const; // applied by anyone, as far as known
   [[nodiscard]] const fired_faults& fired() const { return fired_; }
@@ -149,6 +155,7 @@ private:
                            errc repeated = errc::budget_spent);
   void refuse_step(step_id step);
   void condemn(std::uint32_t slot, failure_kind kind, std::string text);
+  void keep_flight(std::uint32_t slot, flight_writer by, const std::string& cause);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
@@ -176,6 +183,7 @@ private:
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};
+  generation_id started_;     // the newest generation that was told to start
   generation_id progressing_; // the newest generation that has applied a step
   time_point last_beat_;
   generation_id journaled_;

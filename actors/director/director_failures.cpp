@@ -88,6 +88,7 @@ void director_core::lose(std::uint32_t index, failure what) {
   what.fault_at = felt(index, struck);
   if (!what.fault_at) what.fault_at = slot.struck_at;
   slot.struck_at.reset();
+  keep_flight(index, flight_writer::director, what.cause);
   if (slot.who) {
     detector_.forget(*slot.who);
     ports_.close(*slot.who, {errc::process_died, what.cause});
@@ -167,6 +168,28 @@ void director_core::condemn(std::uint32_t index, failure_kind kind, std::string 
                  .step = step_id{newest_step_},
                  .detected_at = slot.condemned_at});
   }
+}
+
+// Only of a member of the generation that runs or ran last, and only where its black box can be read.
+void director_core::keep_flight(std::uint32_t index, flight_writer by, const std::string& cause) {
+  const auto& slot = slots_[index];
+  const auto& members = members_.plan().members;
+  const auto place = std::ranges::find(members, index, &generation_member::slot);
+  if (started_ != members_.plan().generation || place == members.end()) return;
+  if (slot.box == nullptr || !slot.child || slot.who != place->incarnation) return;
+  ports_.keep_flight({.generation = started_,
+                      .rank = rank_id{static_cast<std::uint32_t>(place - members.begin())},
+                      .world = static_cast<std::uint32_t>(members.size()),
+                      .by = by,
+                      .cause = cause,
+                      .step_started = step_id{slot.box->step_started.load()},
+                      .step_applied = step_id{slot.box->step_applied.load()}},
+                     slot.box);
+}
+
+void director_core::keep_flights() {
+  for (std::uint32_t index = 0; index < slots_.size(); ++index)
+    keep_flight(index, flight_writer::asked, "asked for");
 }
 
 void director_core::judge(const verdict& what) {

@@ -187,6 +187,7 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                .job = outside.job,
                                .shards = settings.shards,
                                .contribution_elements = shape.contribution,
+                               .flight_directory = settings.flight,
                                .door = outside.door,
                                .worker = outside.worker,
                                .lanes = outside.lanes,
@@ -283,6 +284,10 @@ void director_process::state::finish(int code, const std::optional<error>& cause
   outside.env.clock.cancel(std::exchange(timer, 0));
   outside.door.stop();
   outside.over(code, cause);
+}
+
+void director_process::keep_flights() {
+  if (*state_->core != nullptr) (*state_->core)->keep_flights();
 }
 
 void director_process::stop(const error& cause) {

@@ -43,6 +43,7 @@ public:
 
   [[nodiscard]] expected<void> start(); // errc::bad_argument: the address is in use
   void stop(const error& cause);        // from outside: ends the job in order
+  void keep_flights();                  // on the event loop: writes the last calls of every rank, if so set
   [[nodiscard]] job_summary summary() const;
   [[nodiscard]] const job_settings& settings() const;
 

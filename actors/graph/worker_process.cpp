@@ -206,6 +206,7 @@ std::vector<supervised_child> worker_process::state::children() {
                           .director = joined.director,
                           .settings = {joined.job, test, time_from_ns(handout.started_ns)},
                           .layout = compute->layout(),
+                          .flight_directory = handout.settings.flight,
                           .neighbours = neighbours,
                           .leave = [this](const std::string& cause) { finish(0, cause); }};
   std::vector<supervised_child> out{
@@ -313,7 +314,7 @@ void worker_process::state::beat() {
   (void)send_control(*office, joined.director,
                      wire::heartbeat{generation, now.step_started.value(), now.step_applied,
                                      static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy,
-                                     now.arrivals});
+                                     now.arrivals, static_cast<std::uint8_t>(now.call), now.call_number});
   tell_worker(tick{});
   if (now.step_applied > progress_told) {
     progress_told = now.step_applied;

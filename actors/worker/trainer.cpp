@@ -38,7 +38,8 @@ trainer::trainer(environment& outside, const trainer_settings& settings,
                  std::unique_ptr<fault_injector> faults)
     : outside_{outside}
     , settings_{settings}
-    , faults_{std::move(faults)} {}
+    , faults_{std::move(faults)}
+    , flights_{outside.box.flight, outside.box.step_started, outside.clock} {}
 
 expected<std::unique_ptr<trainer>> trainer::make(environment& outside, const trainer_settings& settings,
                                                  const model_factory& factory,
@@ -116,11 +117,13 @@ void trainer::connect(generation_id generation, const std::string& descriptor, r
   doing(activity::loading);
   auto place = std::make_shared<std::string>(descriptor);
   outside_.compute.queue().post([this, generation, place, rank, world] {
-    auto made = outside_.collectives.connect(*place, shape(generation, world), rank);
+    const auto meeting = shape(generation, world);
+    auto made = outside_.collectives.connect(*place, meeting, rank);
     expected<void> result;
     if (made) {
+      auto recorded = flights_.watch(std::move(*made), meeting);
       const std::lock_guard lock{communicator_mutex_};
-      communicator_ = std::make_shared<watched_communicator>(*this, std::move(*made));
+      communicator_ = std::make_shared<watched_communicator>(*this, std::move(recorded));
       communicator_generation_ = generation;
       rank_ = rank;
       world_ = world;
@@ -348,19 +351,37 @@ void trainer::add_statistics(wire::worker_finished& out) const {
 
 progress trainer::progress_now() const {
   const auto since = time_from_ns(activity_since_ns_.load());
-  return {.step_applied = step_id{outside_.box.step_applied.load()},
-          .step_started = step_id{outside_.box.step_started.load()},
-          .doing = static_cast<activity>(activity_.load()),
-          .doing_for = outside_.clock.now() - since,
-          .step_busy = duration{step_busy_ns_.load()},
-          .arrivals = arrivals()};
+  progress now{.step_applied = step_id{outside_.box.step_applied.load()},
+               .step_started = step_id{outside_.box.step_started.load()},
+               .doing = static_cast<activity>(activity_.load()),
+               .doing_for = outside_.clock.now() - since,
+               .step_busy = duration{step_busy_ns_.load()},
+               .arrivals = own_arrivals()};
+  if (const auto newest = outside_.box.flight.newest()) {
+    now.call = newest->call;
+    now.call_number = newest->sequence;
+  }
+  return now;
 }
 
-std::uint64_t trainer::arrivals() const {
+void trainer::describe(flight_header& about) const {
+  about.now = outside_.clock.now();
+  about.step_started = step_id{outside_.box.step_started.load()};
+  about.step_applied = step_id{outside_.box.step_applied.load()};
+  about.arrivals = arrivals();
+  about.groups = flights_.groups();
+}
+
+std::uint64_t trainer::own_arrivals() const {
   const std::lock_guard lock{communicator_mutex_};
   if (communicator_ == nullptr) return 0;
   const auto all = communicator_->arrivals();
   return rank_.value() < all.size() ? all[rank_.value()] : 0;
+}
+
+std::vector<std::uint64_t> trainer::arrivals() const {
+  const std::lock_guard lock{communicator_mutex_};
+  return communicator_ == nullptr ? std::vector<std::uint64_t>{} : communicator_->arrivals();
 }
 
 std::size_t trainer::leases_out() const {

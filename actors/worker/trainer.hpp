@@ -25,6 +25,7 @@
 #include "runtime/data/batch_stream.hpp"
 #include "runtime/policy/failure_detector.hpp"
 #include "runtime/seams/environment.hpp"
+#include "runtime/telemetry/flight_dump.hpp"
 #include "runtime/telemetry/latency_histogram.hpp"
 #include "runtime/train/evaluation.hpp"
 #include "runtime/train/step_engine.hpp"
@@ -110,6 +111,7 @@ public:
   void add_statistics(wire::worker_finished& out) const; // of all runs of this process
 
   [[nodiscard]] progress progress_now() const;          // any thread
+  void describe(flight_header& about) const;            // any thread: what it knows of its rank's calls
   [[nodiscard]] training_statistics statistics() const; // any thread
   [[nodiscard]] const std::shared_ptr<batch_stream>& batches() const { return batches_; }
   // Batches and snapshot slots that somebody holds: 0 once everything rests.
@@ -136,11 +138,13 @@ private:
   void answer(Call call);
   void doing(activity what);
   void count_steady_state();
-  [[nodiscard]] std::uint64_t arrivals() const;
+  [[nodiscard]] std::uint64_t own_arrivals() const;
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const;
 
   environment& outside_;
   const trainer_settings settings_;
   std::unique_ptr<fault_injector> faults_;
+  flight_recorder flights_;
   std::unique_ptr<parameter_store> store_;
   std::unique_ptr<model> model_;
   std::unique_ptr<const optimizer> rule_;

@@ -61,6 +61,16 @@ public:
       loop.post([answer, loaded] { (*answer)(*loaded); });
     });
   }
+  void keep_flight(const flight_header& of) override {
+    if (parts_.flight_directory.empty()) return;
+    auto about = std::make_shared<flight_header>(of);
+    parts_.compute.describe(*about);
+    auto where = std::make_shared<std::string>(parts_.flight_directory);
+    parts_.outside.storage_thread.post([&outside = parts_.outside, about, where] {
+      auto written = write_flight_dump(outside.files, *where, make_flight_dump(*about, outside.box.flight));
+      if (!written) outside.log.write(log_level::warning, "flight", written.failure().text);
+    });
+  }
   void fail(const error& cause) override {
     parts_.neighbours->failure_told = true;
     self_->send(self_, fail_now{cause});

@@ -33,6 +33,7 @@ struct worker_parts {
   incarnation_id director;
   worker_settings settings;
   state_layout layout;
+  std::string flight_directory; // empty: no flight dumps
   std::shared_ptr<worker_neighbours> neighbours;
   std::function<void(const std::string& cause)> leave; // ends the process in order
 };

@@ -145,6 +145,7 @@ void worker_core::hear(const wire::end_generation& m) {
   probe<"worker.ended_while_prepared">::when(phase_ == phase::prepared);
   probe<"worker.ended_while_running">::when(phase_ == phase::running);
   probe<"worker.ended_while_finishing">::when(phase_ == phase::finishing);
+  keep_flight(m.cause); // before the abort: who has arrived where is as the failure left it
   phase_ = phase::stopping;
   ports_.stop_prefetch();
   trainer_.abort();
@@ -158,9 +159,20 @@ void worker_core::check_stopped() {
 }
 
 void worker_core::hear(const wire::stop_worker& m) {
+  if (phase_ == phase::running) keep_flight(m.cause);
   ports_.stop_prefetch();
   trainer_.abort();
   ports_.leave(m.cause);
+}
+
+// Of a generation that has begun, only: before, nobody has called anything.
+void worker_core::keep_flight(const std::string& cause, flight_writer by) {
+  if (phase_ != phase::running && phase_ != phase::finishing) return;
+  ports_.keep_flight({.generation = plan_.generation,
+                      .rank = plan_.rank,
+                      .world = static_cast<std::uint32_t>(plan_.members.size()),
+                      .by = by,
+                      .cause = cause});
 }
 
 // --- steps ----------------------------------------------------------------------------------------------
@@ -191,6 +203,7 @@ void worker_core::on_refused(generation_id generation, step_id computing, bool o
 void worker_core::on_failed(generation_id generation, step_id applied, const error& cause) {
   if (generation != plan_.generation) return;
   probe<"worker.step_threw">::hit();
+  keep_flight(cause.text, flight_writer::failed);
   applied_ = applied;
   drop_state(); // what threw may have left anything behind
   ports_.send_director(wire::actor_failed{.generation = generation,

@@ -43,6 +43,8 @@ public:
   virtual void stop_prefetch() = 0;
   virtual void write_checkpoint(snapshot what, duration stall) = 0;
   virtual void load_checkpoint(const std::string& path, std::span<std::byte> into, load_done done) = 0;
+  // Writes the last calls of this rank, where the job keeps them: who it is, and why, is said.
+  virtual void keep_flight(const flight_header&) {}
   virtual void fail(const error& cause) = 0;        // ends the actor
   virtual void leave(const std::string& cause) = 0; // ends the process, in order
 };
@@ -102,6 +104,7 @@ private:
   void send_finished(wire::worker_finished done);
   void prefetch_from(step_id step);
   void prepare_failed(const error& cause);
+  void keep_flight(const std::string& cause, flight_writer by = flight_writer::worker);
 
   // worker_handover.cpp: the state comes from a peer, and is given to others
   struct request {

@@ -72,7 +72,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 29> table{{
+constexpr std::array<job_option, 30> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -115,6 +115,8 @@ constexpr std::array<job_option, 29> table{{
     {"--events", "FILE", output, "events, one JSON object a line", any_path, text_value<&js::events>},
     {"--summary", "FILE", output, "the summary, one JSON object, whatever the end", any_path,
      text_value<&js::summary>},
+    {"--flight", "DIR", output, "after a failure, the last calls between ranks: troupe flight DIR (off)",
+     any_path, text_value<&js::flight>},
     {"--metrics", "HOST:PORT", output, "Prometheus metrics and the live page (off)", any_address,
      text_value<&js::metrics>},
     {"--quiet", "", output, "no progress line", "", quiet},

@@ -17,6 +17,7 @@
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/host/signal_watcher.hpp"
 #include "runtime/host/text_writer.hpp"
+#include "runtime/telemetry/flight_dump.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/rendezvous/job_token.hpp"
 #include "transports/ucx/lanes.hpp"
@@ -60,14 +61,6 @@ expected<void> check_output(const std::string& option, const std::string& file) 
                                        "; accepted: a file in a directory that can be written"};
 }
 
-expected<void> open_events(director_run& run, const job_settings& settings) {
-  if (settings.events.empty()) return {};
-  auto file = text_writer::to_file(settings.events);
-  if (!file) return error{file.failure().code, "--events " + file.failure().text};
-  run.events = std::move(*file);
-  return {};
-}
-
 std::vector<std::filesystem::path> missing_directories(const std::string& directory) {
   std::vector<std::filesystem::path> missing;
   std::error_code failed;
@@ -76,6 +69,24 @@ std::vector<std::filesystem::path> missing_directories(const std::string& direct
   for (; !path.empty() && !std::filesystem::exists(path, failed) && !failed; path = path.parent_path())
     missing.push_back(path);
   return missing;
+}
+
+// A directory of dumps belongs to one run, as an event file does.
+expected<void> open_flight(director_run& run, const job_settings& settings) {
+  if (settings.flight.empty()) return {};
+  const auto made = missing_directories(settings.flight);
+  run.created.insert(run.created.end(), made.begin(), made.end());
+  auto cleared = clear_flight_directory(run.host->env().files, settings.flight);
+  if (!cleared) return error{errc::bad_argument, "--flight " + cleared.failure().text};
+  return {};
+}
+
+expected<void> open_events(director_run& run, const job_settings& settings) {
+  if (settings.events.empty()) return {};
+  auto file = text_writer::to_file(settings.events);
+  if (!file) return error{file.failure().code, "--events " + file.failure().text};
+  run.events = std::move(*file);
+  return {};
 }
 
 // Those that hold nothing; a job that failed leaves nothing behind but its checkpoints.
@@ -174,6 +185,7 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
   if (auto opened = open_door(run, settings); !opened) return opened;
   if (auto locked = lock_directory(run, settings); !locked) return locked;
   if (auto opened = open_events(run, settings); !opened) return opened; // truncates: not another job's
+  if (auto opened = open_flight(run, settings); !opened) return opened;
   const auto job = random_id_from<job_id>(run.host->random());
   run.host->network().set_job(job, run.door->secret_of(job));
   const auto style = settings.quiet                 ? progress_line::style::quiet
@@ -251,6 +263,11 @@ int run_director(const training_graph& graph, const job_settings& settings) {
         run.signalled = number;
         run.job->stop({errc::aborted, std::string{"ended by SIG"} + ::sigabbrev_np(number)});
       }};
+  std::optional<signal_watcher> asked;
+  if (!settings.flight.empty()) {
+    const auto keep = [&run](int) { run.job->keep_flights(); };
+    asked.emplace(run.host->loop(), std::vector<int>{SIGUSR1}, keep);
+  }
   run.host->loop().run();
   run.host->finish_storage();
   tell_result(run, graph, settings);

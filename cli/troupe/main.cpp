@@ -36,6 +36,11 @@ int look_at_checkpoints(ckpt_options options) {
   return run_ckpt(files, options, std::cout, std::cerr);
 }
 
+int look_at_flight(const flight_options& options) {
+  posix_storage files;
+  return run_flight(files, options, std::cout, std::cerr);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -49,5 +54,6 @@ int main(int argc, char** argv) {
   if (const auto* chaos = std::get_if<chaos::chaos_settings>(&line.command))
     return run_chaos(*chaos, std::cout, std::cerr);
   if (const auto* doctor = std::get_if<doctor_options>(&line.command)) return run_doctor(*doctor, std::cout);
+  if (const auto* flight = std::get_if<flight_options>(&line.command)) return look_at_flight(*flight);
   return line.exit_code;
 }

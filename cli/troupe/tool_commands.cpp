@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 6> built{"run", "ckpt", "bench", "sim", "chaos", "doctor"};
+constexpr std::array<std::string_view, 7> built{"run", "ckpt", "bench", "sim", "chaos", "doctor", "flight"};
 constexpr std::array<std::string_view, 1> planned{"top"};
 constexpr std::array<std::string_view, 4> benches_built{"step", "recovery", "allreduce", "message"};
 constexpr std::array<std::string_view, 2> benches_planned{"checkpoint", "data"};
@@ -49,6 +49,7 @@ struct parsed {
   sim_options sim;
   chaos::chaos_options chaos;
   doctor_options doctor;
+  flight_options flight;
   std::optional<std::uint32_t> copies;
   std::string as, grace, detect_after;
 };
@@ -229,6 +230,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   const auto* sim = register_sim(app, into.sim);
   const auto* chaos = register_chaos(app, into.chaos);
   const auto* doctor = register_doctor(app, into.doctor);
+  const auto* flight = register_flight(app, into.flight);
   const auto rest = take_program(arguments);
   std::ranges::reverse(arguments); // as CLI11 takes them
   try {
@@ -243,6 +245,7 @@ tool_line parse_tool_line(std::vector<std::string> arguments) {
   if (ckpt->parsed()) return {.command = into.ckpt};
   if (sim->parsed()) return {.command = into.sim};
   if (doctor->parsed()) return {.command = into.doctor};
+  if (flight->parsed()) return {.command = into.flight};
   if (chaos->parsed()) return finish_chaos(into, rest);
   return usage_error("no command");
 }

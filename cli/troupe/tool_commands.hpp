@@ -14,6 +14,7 @@
 #include "cli/chaos/chaos_command.hpp"
 #include "cli/ckpt/ckpt_command.hpp"
 #include "cli/doctor/doctor_command.hpp"
+#include "cli/flight/flight_command.hpp"
 #include "cli/launch/launch.hpp"
 #include "cli/sim/sim_command.hpp"
 
@@ -36,7 +37,7 @@ struct bench_command {
 };
 
 using tool_command = std::variant<std::monostate, run_command, ckpt_options, bench_command, sim_options,
-                                  chaos::chaos_settings, doctor_options>;
+                                  chaos::chaos_settings, doctor_options, flight_options>;
 
 struct tool_line {
   tool_command command; // monostate: nothing to do but print

@@ -1,6 +1,7 @@
 #include "runtime/policy/failure_detector.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,18 @@ bool judged(activity doing) {
 std::tuple<step_id, bool, std::uint64_t> position(const progress& at) {
   const bool inside = at.doing == activity::in_collective;
   return {at.step_started, inside, inside ? at.arrivals : 0};
+}
+
+// " (sum #41)".
+std::string call_text(const progress& at) {
+  if (at.call_number == 0) return {};
+  return " (" + std::string{to_string(at.call)} + " #" + std::to_string(at.call_number) + ")";
+}
+
+std::string factor_text(double factor) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", factor);
+  return text;
 }
 
 std::string rank_text(rank_id rank) {
@@ -210,14 +223,17 @@ std::vector<verdict> failure_detector::tick(time_point now) {
     probe<"detector.straggles">::hit();
     p.straggler_new = false;
     const duration others = median_busy_of_others(p);
+    const double factor = to_s(p.last.step_busy) / to_s(others);
     out.push_back({.what = verdict::kind::straggler,
                    .who = p.who,
                    .rank = p.rank,
                    .step = p.last.step_started,
                    .since = p.slow_since,
                    .text = rank_text(p.rank) + ": " + format_duration(p.last.step_busy) +
-                           " of its own a step, its peers " + format_duration(others) + ", " +
-                           std::to_string(p.slow_streak) + " samples running"});
+                           " of its own a step, " + factor_text(factor) + " x its peers' " +
+                           format_duration(others) + ", " + std::to_string(p.slow_streak) +
+                           " samples running",
+                   .factor = factor});
   }
   return out;
 }
@@ -300,21 +316,42 @@ void failure_detector::check_hangs(time_point now, std::vector<verdict>& out) {
   }
 }
 
-verdict failure_detector::hang_verdict(peer& p, verdict::kind what, time_point now) const {
-  const std::string who = what == verdict::kind::hung ? rank_text(p.rank) : "every rank";
-  const bool before =
-      what == verdict::kind::hung && p.last.doing == activity::in_collective && peers_.size() > 1;
-  const auto doing =
-      before ? "has not entered the collective that its peers wait in," : to_string(p.last.doing);
-  const duration doing_for = p.last.doing_for + (now - p.lease.last_beat());
+// Of those in a collective the one that has come furthest: what it waits in is what somebody else is missing
+// from.
+const failure_detector::peer* failure_detector::furthest_waiting() const {
+  const peer* out = nullptr;
+  for (const auto& p : peers_) {
+    if (p.dead || p.last.doing != activity::in_collective) continue;
+    if (out == nullptr || position(out->last) < position(p.last)) out = &p;
+  }
+  return out;
+}
+
+verdict failure_detector::hang_verdict(const peer& p, verdict::kind what, time_point now) const {
+  const auto in_it_for = [now](const peer& one) {
+    return one.last.doing_for + (now - one.lease.last_beat());
+  };
+  const auto* const waiting = furthest_waiting();
+  const bool alone = what == verdict::kind::hung;
+  const bool inside = p.last.doing == activity::in_collective;
+  std::string text = alone ? rank_text(p.rank) : "every rank";
+  text += ": ";
+  if (alone && inside && peers_.size() > 1)
+    text += "has not entered the collective that its peers wait in" + call_text(waiting->last) + ",";
+  else
+    text += std::string{to_string(p.last.doing)} + (inside ? call_text(p.last) : "");
+  text += " for " + format_duration(in_it_for(p)) + " at step " + to_string(p.last.step_started);
+  if (alone && !inside && waiting != nullptr)
+    text += " while its peers wait in a collective" + call_text(waiting->last) + " for " +
+            format_duration(in_it_for(*waiting));
+  text += ", no step for " + format_duration(now - p.advanced_at) + " (bound " +
+          format_duration(hang_bound()) + "), heartbeats arrive";
   return {.what = what,
           .who = p.who,
           .rank = p.rank,
           .step = p.last.step_started,
           .since = p.advanced_at,
-          .text = who + ": " + std::string{doing} + " for " + format_duration(doing_for) + " at step " +
-                  to_string(p.last.step_started) + ", no step for " + format_duration(now - p.advanced_at) +
-                  " (bound " + format_duration(hang_bound()) + "), heartbeats arrive"};
+          .text = std::move(text)};
 }
 
 bool failure_detector::suspected(incarnation_id who) const {

@@ -30,6 +30,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/time.hpp"
 #include "runtime/policy/timeouts.hpp"
+#include "runtime/seams/call_descriptor.hpp"
 
 namespace troupe {
 
@@ -50,7 +51,9 @@ struct progress {
   activity doing{activity::holding};
   duration doing_for{}; // in this activity, when the heartbeat was sent
   duration step_busy{}; // own time (data, compute, apply) of the last whole step, without waiting for peers
-  std::uint64_t arrivals{0}; // meetings of the generation's collective that it has reached
+  std::uint64_t arrivals{0};                  // meetings of the generation's collective that it has reached
+  collective_call call{collective_call::sum}; // the newest call between ranks
+  std::uint64_t call_number{0};               // of it in its group; 0: none yet
 };
 
 struct verdict {
@@ -65,7 +68,8 @@ struct verdict {
   rank_id rank{};
   step_id step{};        // that it was computing
   time_point since{};    // last heartbeat, last progress, or first slow sample
-  std::string text{};    // one line: rank, what, since when, the bound
+  std::string text{};    // one line: rank, what, in which call between ranks, since when, the bound
+  double factor{0};      // straggler: own time of a step / that of its peers
   bool path_lost{false}; // lease_expired: a path error came first
 };
 [[nodiscard]] std::string_view to_string(verdict::kind what);
@@ -144,7 +148,8 @@ private:
   void check_leases(time_point now, std::vector<verdict>& out);
   void check_hangs(time_point now, std::vector<verdict>& out);
   [[nodiscard]] bool stuck(const peer& p, time_point now) const;
-  [[nodiscard]] verdict hang_verdict(peer& p, verdict::kind what, time_point now) const;
+  [[nodiscard]] verdict hang_verdict(const peer& p, verdict::kind what, time_point now) const;
+  [[nodiscard]] const peer* furthest_waiting() const;
 
   timeouts limits_;
   detector_settings settings_;

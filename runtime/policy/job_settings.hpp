@@ -61,6 +61,7 @@ struct job_settings {
   // Output
   std::string events{};
   std::string summary{};
+  std::string flight{};  // directory of the flight recorder's dumps, empty: none are written
   std::string metrics{}; // HOST:PORT, empty: off
   bool quiet{false};
 

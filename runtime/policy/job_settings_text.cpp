@@ -38,6 +38,7 @@ void each_field(Io& io, Settings& s) {
   io.field("faults", s.faults);
   io.field("events", s.events);
   io.field("summary", s.summary);
+  io.field("flight", s.flight);
   io.field("metrics", s.metrics);
   io.field("quiet", s.quiet);
   io.field("listen", s.listen);

@@ -13,6 +13,7 @@
 #include "runtime/base/error.hpp"
 #include "runtime/base/task.hpp"
 #include "runtime/base/time.hpp"
+#include "runtime/seams/flight_ring.hpp"
 
 namespace troupe {
 
@@ -25,6 +26,7 @@ struct black_box {
   std::atomic<std::int64_t> fault_for_ns{0}; // how long a `stop` shall last, 0: for ever
   std::atomic<std::uint64_t> fault_index{0}; // 1 + position of that fault in the plan
   std::array<char, 512> cause{};             // why the process is about to end, if it could say so
+  flight_ring flight{};                      // its last calls between ranks
 };
 
 struct process_exit {

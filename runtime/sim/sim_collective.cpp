@@ -174,6 +174,10 @@ public:
     hub_.meetings_[current_] = std::make_shared<sim_meeting>(hub_, shape);
     return current_;
   }
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override {
+    const auto found = hub_.meetings_.find(current_);
+    return found == hub_.meetings_.end() ? std::vector<std::uint64_t>{} : found->second->arrivals();
+  }
   expected<std::unique_ptr<communicator>> connect(const std::string& descriptor,
                                                   const collective_shape& shape, rank_id rank) override {
     const auto found = hub_.meetings_.find(descriptor);

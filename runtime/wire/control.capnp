@@ -26,6 +26,7 @@ struct Control {
     heartbeat :group {
       generation @3 :UInt64; stepStarted @4 :UInt64; stepApplied @5 :UInt64;
       doing @41 :UInt8; doingForNs @42 :Int64; stepBusyNs @43 :Int64; arrivals @44 :UInt64;
+      call @51 :UInt8; callNumber @52 :UInt64;
     }
     generationPrepared :group { generation @6 :UInt64; step @7 :UInt64; source @8 :StateSource; }
     prepareFailed :group { generation @9 :UInt64; code @10 :UInt8; text @11 :Text; }

@@ -8,6 +8,7 @@
 #include <kj/exception.h>
 
 #include "runtime/base/limits.hpp"
+#include "runtime/seams/call_descriptor.hpp"
 #include "runtime/wire/control.capnp.h"
 
 namespace troupe::wire {
@@ -57,6 +58,8 @@ struct writer {
     body.setDoingForNs(m.doing_for.count());
     body.setStepBusyNs(m.step_busy.count());
     body.setArrivals(m.arrivals);
+    body.setCall(m.call);
+    body.setCallNumber(m.call_number);
   }
   void operator()(const generation_prepared& m) {
     auto body = out.initGenerationPrepared();
@@ -288,13 +291,16 @@ errc code_of(std::uint8_t in) {
 
 control read_heartbeat(schema::Control::Heartbeat::Reader in) {
   if (in.getDoing() >= activities) throw malformed{"an activity is out of range"};
+  if (in.getCall() >= collective_calls) throw malformed{"a call between ranks is out of range"};
   return heartbeat{generation_id{in.getGeneration()},
                    in.getStepStarted(),
                    step_id{in.getStepApplied()},
                    in.getDoing(),
                    duration{in.getDoingForNs()},
                    duration{in.getStepBusyNs()},
-                   in.getArrivals()};
+                   in.getArrivals(),
+                   in.getCall(),
+                   in.getCallNumber()};
 }
 
 control read_director_heartbeat(schema::Control::DirectorHeartbeat::Reader in) {

@@ -32,10 +32,12 @@ struct heartbeat {
   generation_id generation;
   std::uint64_t step_started{0};
   step_id step_applied;
-  std::uint8_t doing{0};     // policy's `activity`
-  duration doing_for{0};     // in it, when this was sent
-  duration step_busy{0};     // own time of the last whole step
-  std::uint64_t arrivals{0}; // meetings of the generation's collective that this rank has reached
+  std::uint8_t doing{0};        // policy's `activity`
+  duration doing_for{0};        // in it, when this was sent
+  duration step_busy{0};        // own time of the last whole step
+  std::uint64_t arrivals{0};    // meetings of the generation's collective that this rank has reached
+  std::uint8_t call{0};         // seams' `collective_call`, of the newest call between ranks
+  std::uint64_t call_number{0}; // of it in its group; 0: none yet
 };
 struct generation_prepared {
   generation_id generation;

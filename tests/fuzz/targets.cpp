@@ -11,6 +11,7 @@ std::span<const target* const> all_targets() {
                                   &envelope_target,
                                   &events_target,
                                   &faults_target,
+                                  &flight_target,
                                   &idx_target,
                                   &journal_target,
                                   &manifest_target,

@@ -16,6 +16,7 @@ extern const target rendezvous_stream_target;
 extern const target addresses_target;
 extern const target faults_target;
 extern const target settings_target;
+extern const target flight_target;
 extern const target manifest_target;
 extern const target safetensors_target;
 extern const target idx_target;

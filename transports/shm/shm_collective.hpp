@@ -39,7 +39,7 @@ public:
 
   // Director's side, same thread as `prepare`: meetings that each rank of the current generation has
   // reached; empty before the first `prepare`. Whoever is behind is who the others wait for.
-  [[nodiscard]] std::vector<std::uint64_t> arrivals() const;
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
   // Director's side: aborts the current generation's waits in every member. Idempotent.
   void end_generation() noexcept;
 

@@ -70,9 +70,13 @@ TEST_CASE("control: a failure's code and text survive the way") {
 }
 
 TEST_CASE("control: who arrived where, why an actor failed and whose sum was refused survive the way") {
-  const auto beat = decode(encode(heartbeat{.generation = generation_id{1}, .arrivals = 77}));
+  const auto beat = decode(encode(
+      heartbeat{.generation = generation_id{1}, .arrivals = 77, .call = 3, .call_number = UINT64_MAX}));
   REQUIRE(beat);
   CHECK(std::get<heartbeat>(*beat).arrivals == 77);
+  CHECK(std::get<heartbeat>(*beat).call == 3);
+  CHECK(std::get<heartbeat>(*beat).call_number == UINT64_MAX);
+  CHECK_FALSE(decode(encode(heartbeat{.generation = generation_id{1}, .call = 200})));
   const auto failed = decode(encode(actor_failed{.actor = "worker", .code = errc::out_of_memory}));
   REQUIRE(failed);
   CHECK(std::get<actor_failed>(*failed).code == errc::out_of_memory);

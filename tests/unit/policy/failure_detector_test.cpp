@@ -282,7 +282,7 @@ TEST_CASE("failure detector: a rank slower than its peers for several samples is
   CHECK(out[0].what == kind::straggler);
   CHECK(out[0].rank == rank_id{2});
   CHECK(slow_samples == 5);
-  CHECK(out[0].text == "rank 2: 60ms of its own a step, its peers 20ms, 5 samples running");
+  CHECK(out[0].text == "rank 2: 60ms of its own a step, 3.0 x its peers' 20ms, 5 samples running");
   for (int i = 0; i < 20; ++i)
     CHECK(step(n++, 60ms).empty()); // FD-8
 }

@@ -138,6 +138,7 @@ job_settings unusual() {
   s.tls_cert = "cert.pem";
   s.tls_key = "key.pem";
   s.tls_ca = "ca.pem";
+  s.flight = "flight dumps";
   s.quiet = true;
   s.extra = {{"data", "/data"}, {"hidden", "256"}};
   return s;

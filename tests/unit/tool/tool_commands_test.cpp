@@ -93,7 +93,7 @@ TEST_CASE("tool: help teaches, on standard output, with exit code 0") {
   CHECK(parse_tool_line({"run", "--help"}).out.find("MASTER_PORT") != std::string::npos);
 }
 
-TEST_CASE("tool: bench and ckpt commands") {
+TEST_CASE("tool: bench, ckpt and flight commands") {
   const auto line =
       parse_tool_line({"bench", "recovery", "--json", "--repetitions", "4", "--detect-after", "300ms"});
   REQUIRE(std::holds_alternative<bench_command>(line.command));
@@ -112,6 +112,11 @@ TEST_CASE("tool: bench and ckpt commands") {
   REQUIRE(std::holds_alternative<ckpt_options>(ckpt.command));
   CHECK(std::get<ckpt_options>(ckpt.command).action == ckpt_action::verify);
   CHECK(std::get<ckpt_options>(ckpt.command).step == 100U);
+  const auto flight = parse_tool_line({"flight", "dumps", "--json"});
+  REQUIRE(std::holds_alternative<flight_options>(flight.command));
+  CHECK(std::get<flight_options>(flight.command).directory == "dumps");
+  CHECK(std::get<flight_options>(flight.command).json);
+  CHECK(parse_tool_line({"flight"}).exit_code == 2);
 }
 
 } // namespace

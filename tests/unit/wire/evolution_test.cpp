@@ -39,11 +39,11 @@ constexpr std::string_view golden_envelope =
     "4d000000000000000d0000005a00000000000000000000000d0000001a000000"
     "0d00000032000000707265666574636865720000000000000102030000000000"
     "6c61746572000000";
-// A heartbeat as 0.1.0 writes it.
+// A heartbeat as 0.1.0 writes it: the newest call between ranks was appended.
 constexpr std::string_view golden_heartbeat_now =
-    "000000000a000000000000000700020002000000010000000300000000000000"
+    "000000000b000000000000000800020002000000010000000300000000000000"
     "08000000000000000700000000000000e803000000000000d007000000000000"
-    "050000000000000000000000000000000000000000000000";
+    "0500000000000000000000000000000000000000000000000000000000000000";
 
 std::vector<std::byte> previous_heartbeat() {
   capnp::MallocMessageBuilder builder;
@@ -112,6 +112,7 @@ TEST_CASE("control: messages of the previous version read, what they lack is at 
   CHECK(beat.step_started == 8);
   CHECK(beat.step_busy == duration{2000});
   CHECK(beat.arrivals == 0); // appended since
+  CHECK(beat.call_number == 0);
 
   capnp::MallocMessageBuilder builder;
   auto failed = builder.initRoot<wire::previous::Control>().initActorFailed();
