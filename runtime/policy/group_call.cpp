@@ -42,8 +42,8 @@ expected<void> check_size(const group_operation& what, std::string_view which, s
                           std::size_t parts) {
   const auto needed = parts * what.elements * size_of(what.type);
   if (found == needed) return {};
-  return misfit(to_string(describe(what)) + ": '" + std::string{which} + "' has " + std::to_string(found) +
-                " bytes, not " + std::to_string(needed));
+  return misfit(to_string(signature_of(what)) + ": '" + std::string{which} + "' has " +
+                std::to_string(found) + " bytes, not " + std::to_string(needed));
 }
 
 } // namespace
@@ -72,7 +72,7 @@ call_parts parts_of(const group_operation& what, std::uint32_t rank, std::uint32
 
 expected<void> check_call(const group_operation& what, std::uint32_t rank, std::uint32_t world) {
   if (!known(what)) return misfit("a call, type or operation that does not exist");
-  const auto refuse = [&](const std::string& why) { return misfit(to_string(describe(what)) + why); };
+  const auto refuse = [&](const std::string& why) { return misfit(to_string(signature_of(what)) + why); };
   if (what.elements > limits::bulk_bytes_max / size_of(what.type) / world)
     return refuse(" by " + std::to_string(world) + " ranks exceeds " +
                   std::to_string(limits::bulk_bytes_max) + " bytes");
@@ -95,8 +95,8 @@ expected<void> check_split(std::span<const std::uint32_t> ranks, std::uint32_t w
   return misfit("split: ranks ascend, without repetition, below " + std::to_string(world));
 }
 
-call_descriptor describe(const group_operation& what) {
-  call_descriptor shown{.call = static_cast<std::uint8_t>(what.call)};
+call_signature signature_of(const group_operation& what) {
+  call_signature shown{.call = static_cast<std::uint8_t>(what.call)};
   if (what.call == group_call::barrier) return shown;
   shown.elements = what.elements;
   shown.type = static_cast<std::uint8_t>(what.type);
@@ -105,14 +105,14 @@ call_descriptor describe(const group_operation& what) {
   return shown;
 }
 
-call_descriptor describe_split(std::span<const std::uint32_t> ranks) {
-  call_descriptor shown{.elements = ranks.size(), .ranks = 0xcbf29ce484222325U, .call = split_call};
+call_signature signature_of_split(std::span<const std::uint32_t> ranks) {
+  call_signature shown{.elements = ranks.size(), .ranks = 0xcbf29ce484222325U, .call = split_call};
   for (const auto rank : ranks)
     shown.ranks = (shown.ranks ^ rank) * 0x100000001b3U; // FNV-1a
   return shown;
 }
 
-std::string to_string(const call_descriptor& shown) {
+std::string to_string(const call_signature& shown) {
   auto text = name(call_names, shown.call);
   if (shown.call == split_call) return text + "(" + std::to_string(shown.elements) + " ranks)";
   const auto call = static_cast<group_call>(shown.call);
@@ -124,7 +124,7 @@ std::string to_string(const call_descriptor& shown) {
   return text + ")";
 }
 
-expected<void> check_alike(std::span<const call_descriptor> shown) {
+expected<void> check_alike(std::span<const call_signature> shown) {
   const auto other =
       std::find_if(shown.begin(), shown.end(), [&](const auto& call) { return call != shown[0]; });
   if (other == shown.end()) return {};

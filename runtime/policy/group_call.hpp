@@ -21,7 +21,7 @@ namespace troupe {
 
 // Fixed in size and free of pointers: it may lie in memory that processes share. What a call has no use for
 // is zero.
-struct call_descriptor {
+struct call_signature {
   std::uint64_t elements{0}; // of a split: how many ranks
   std::uint64_t ranks{0};    // of a split: a digest of them
   std::uint32_t peer{0};
@@ -29,7 +29,7 @@ struct call_descriptor {
   std::uint8_t type{0};
   std::uint8_t op{0};
   std::uint8_t unused{0};
-  bool operator==(const call_descriptor&) const = default;
+  bool operator==(const call_signature&) const = default;
 };
 inline constexpr std::uint8_t split_call = static_cast<std::uint8_t>(group_call::barrier) + 1;
 
@@ -51,16 +51,16 @@ struct call_parts {
 [[nodiscard]] expected<void> check_call(const group_operation& what, std::uint32_t rank, std::uint32_t world);
 [[nodiscard]] expected<void> check_split(std::span<const std::uint32_t> ranks, std::uint32_t world);
 
-[[nodiscard]] call_descriptor describe(const group_operation& what);
-[[nodiscard]] call_descriptor describe_split(std::span<const std::uint32_t> ranks);
-[[nodiscard]] std::string to_string(const call_descriptor& shown);
+[[nodiscard]] call_signature signature_of(const group_operation& what);
+[[nodiscard]] call_signature signature_of_split(std::span<const std::uint32_t> ranks);
+[[nodiscard]] std::string to_string(const call_signature& shown);
 
 // `shown` by rank.
-[[nodiscard]] expected<void> check_alike(std::span<const call_descriptor> shown);
+[[nodiscard]] expected<void> check_alike(std::span<const call_signature> shown);
 // What `a` and `b` show in a call of the two, each to the other.
 struct shown_call {
   std::uint32_t rank;
-  call_descriptor call;
+  call_signature call;
 };
 [[nodiscard]] expected<void> check_partners(const shown_call& a, const shown_call& b);
 

@@ -39,7 +39,7 @@ group_table::group_table(std::shared_ptr<origin> shared, std::vector<std::uint32
 
 void group_table::start(std::uint32_t rank, const group_operation& what, group_done done) {
   auto fits = check_call(what, rank, world());
-  call made{.shown = describe(what), .what = what, .in = {}, .done = std::move(done), .refused = fits};
+  call made{.shown = signature_of(what), .what = what, .in = {}, .done = std::move(done), .refused = fits};
   if (fits && parts_of(what, rank, world()).in > 0) made.in.assign(what.in.begin(), what.in.end());
   add(rank, std::move(made));
 }
@@ -47,7 +47,8 @@ void group_table::start(std::uint32_t rank, const group_operation& what, group_d
 expected<std::shared_ptr<group_table>>
 group_table::split(std::uint32_t rank, std::span<const std::uint32_t> ranks, group_done agreed) {
   auto fits = check_split(ranks, world());
-  call made{.shown = describe_split(ranks), .what = {}, .in = {}, .done = std::move(agreed), .refused = fits};
+  call made{
+      .shown = signature_of_split(ranks), .what = {}, .in = {}, .done = std::move(agreed), .refused = fits};
   if (!fits) {
     add(rank, std::move(made));
     return fits.failure();
@@ -65,7 +66,7 @@ group_table::split(std::uint32_t rank, std::span<const std::uint32_t> ranks, gro
 std::shared_ptr<group_table> group_table::open_split(std::size_t number,
                                                      std::span<const std::uint32_t> ranks) {
   if (number < splits_.size()) return splits_[number].table;
-  splits_.push_back({describe_split(ranks), nullptr});
+  splits_.push_back({signature_of_split(ranks), nullptr});
   if (shared_->groups == limits::rank_groups_max) return nullptr;
   ++shared_->groups;
   std::vector<std::uint32_t> first_ranks;
@@ -140,7 +141,7 @@ void group_table::carry_over(std::uint32_t from, std::uint32_t to) {
 }
 
 bool group_table::run_together() {
-  std::vector<call_descriptor> shown;
+  std::vector<call_signature> shown;
   for (const auto& queue : queues_) {
     if (queue.empty() || is_pairwise(queue.front().what.call)) return false;
     shown.push_back(queue.front().shown);

@@ -56,7 +56,7 @@ public:
 
 private:
   struct call {
-    call_descriptor shown;
+    call_signature shown;
     group_operation what;
     std::vector<std::byte> in;
     group_done done;
@@ -90,7 +90,7 @@ private:
   std::vector<std::deque<call>> queues_;   // by rank
   rank_reduction reduction_;
   struct split_off {
-    call_descriptor shown;
+    call_signature shown;
     std::shared_ptr<group_table> table; // null: there were too many
   };
   std::vector<split_off> splits_;        // in the order of the calls

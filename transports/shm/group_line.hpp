@@ -28,14 +28,14 @@ inline void abort_group(group_words& words) noexcept {
 
 // A call of all members.
 struct common_call {
-  call_descriptor shown;
+  call_signature shown;
   std::uint64_t group; // of a split, at rank 0: the new group's number
 };
 
 struct alignas(64) group_line {
   common_call common[2]; // by turns (GL-1)
   // A send or receive: `ticket` says whose and which one (pair_ticket) once `pair` is written.
-  alignas(64) call_descriptor pair;
+  alignas(64) call_signature pair;
   std::atomic<std::uint64_t> ticket;
   std::atomic<std::uint64_t> given;             // pieces that this member has sent so far
   alignas(64) std::atomic<std::uint64_t> taken; // of these, taken; written by the receiver

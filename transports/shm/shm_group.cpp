@@ -64,7 +64,7 @@ expected<void> shm_group::run_together(const group_operation& what) {
   for (std::size_t begin = 0; begin == 0 || begin < elements; begin += most, ++turns_) {
     const piece part{begin, std::min(most, elements - begin)};
     stage(what, part);
-    const auto met = begin == 0 ? show({describe(what), 0}) : meet();
+    const auto met = begin == 0 ? show({signature_of(what), 0}) : meet();
     if (!met) return met;
     if (!in_slices(what))
       take(what, part);
@@ -174,7 +174,7 @@ expected<std::unique_ptr<rank_group>> shm_group::split(std::span<const std::uint
   if (auto fits = check_split(ranks, seat_.world); !fits) return fits.failure();
   const auto turn = calls_ % 2;
   const auto number = seat_.rank == 0 ? memory_->header().groups.fetch_add(1) + std::uint64_t{1} : 0;
-  if (auto shown = show({describe_split(ranks), number}); !shown) return shown.failure();
+  if (auto shown = show({signature_of_split(ranks), number}); !shown) return shown.failure();
   const auto group = line(0).common[turn].group;
   if (group == 0 || group >= limits::rank_groups_max)
     return error{errc::no_credit, "more than " + std::to_string(limits::rank_groups_max) + " rank groups"};
@@ -201,7 +201,7 @@ expected<void> shm_group::find_partner(const group_operation& what) {
   auto& mine = line(seat_.rank);
   const auto& theirs = line(what.peer);
   const auto number = ++pairs_[what.peer];
-  mine.pair = describe(what);
+  mine.pair = signature_of(what);
   mine.ticket.store(pair_ticket(what.peer, number));
   ring(words().pairs);
   const auto wanted = pair_ticket(seat_.rank, number);

@@ -103,7 +103,7 @@ private:
   group_seat seat_;
   meeting meeting_;
   rank_reduction reduction_;
-  std::vector<call_descriptor> shown_;   // scratch: what everybody calls
+  std::vector<call_signature> shown_;    // scratch: what everybody calls
   std::vector<const std::byte*> inputs_; // scratch: by rank
   std::uint64_t calls_{0};               // of all members
   std::uint64_t turns_{0};               // pieces of these

@@ -58,32 +58,32 @@ TEST_CASE("group call: kinds, peers and sizes that cannot be are refused") {
 }
 
 TEST_CASE("group call: the first rank that differs is named, with both calls") {
-  const auto sum = describe({.call = group_call::all_reduce, .elements = 5});
-  const auto avg = describe({.call = group_call::all_reduce, .op = reduce_op::avg, .elements = 5});
+  const auto sum = signature_of({.call = group_call::all_reduce, .elements = 5});
+  const auto avg = signature_of({.call = group_call::all_reduce, .op = reduce_op::avg, .elements = 5});
   CHECK(check_alike(std::vector{sum, sum, sum}));
   CHECK(refusal(check_alike(std::vector{sum, sum, avg, avg})) ==
         "rank group: rank 2 calls all_reduce(float32, 5 elements, avg), rank 0 calls all_reduce(float32, 5 "
         "elements, sum)");
-  const auto split = describe_split(std::vector<std::uint32_t>{0, 1});
-  CHECK(check_alike(std::vector{split, describe_split(std::vector<std::uint32_t>{0, 1})}));
-  CHECK_FALSE(check_alike(std::vector{split, describe_split(std::vector<std::uint32_t>{0, 2})}));
+  const auto split = signature_of_split(std::vector<std::uint32_t>{0, 1});
+  CHECK(check_alike(std::vector{split, signature_of_split(std::vector<std::uint32_t>{0, 1})}));
+  CHECK_FALSE(check_alike(std::vector{split, signature_of_split(std::vector<std::uint32_t>{0, 2})}));
   // What a call has no use for does not count.
-  CHECK(describe({.call = group_call::barrier, .elements = 7, .peer = 1}) ==
-        describe({.call = group_call::barrier}));
-  CHECK(describe({.call = group_call::all_gather, .op = reduce_op::max, .peer = 1}) ==
-        describe({.call = group_call::all_gather}));
+  CHECK(signature_of({.call = group_call::barrier, .elements = 7, .peer = 1}) ==
+        signature_of({.call = group_call::barrier}));
+  CHECK(signature_of({.call = group_call::all_gather, .op = reduce_op::max, .peer = 1}) ==
+        signature_of({.call = group_call::all_gather}));
   // Another process may have written anything.
-  CHECK(to_string(call_descriptor{.call = 250}) == "kind 250(float32, 0 elements)");
-  CHECK(to_string(call_descriptor{.call = 0, .type = 99, .op = 98}) ==
+  CHECK(to_string(call_signature{.call = 250}) == "kind 250(float32, 0 elements)");
+  CHECK(to_string(call_signature{.call = 0, .type = 99, .op = 98}) ==
         "all_reduce(kind 99, 0 elements, kind 98)");
 }
 
 TEST_CASE("group call: a send fits one receive, and both sides are told the same") {
-  const auto send = describe({.call = group_call::send, .elements = 5, .peer = 3});
-  const auto receive = describe({.call = group_call::receive, .elements = 5, .peer = 1});
+  const auto send = signature_of({.call = group_call::send, .elements = 5, .peer = 3});
+  const auto receive = signature_of({.call = group_call::receive, .elements = 5, .peer = 1});
   CHECK(check_partners({1, send}, {3, receive}));
   CHECK(check_partners({3, receive}, {1, send}));
-  const auto other = describe({.call = group_call::receive, .elements = 6, .peer = 1});
+  const auto other = signature_of({.call = group_call::receive, .elements = 6, .peer = 1});
   const auto text = refusal(check_partners({1, send}, {3, other}));
   CHECK(text ==
         "rank group: rank 3 calls receive(float32, 6 elements, from rank 1), rank 1 calls send(float32, 5 "

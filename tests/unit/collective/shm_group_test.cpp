@@ -69,7 +69,7 @@ TEST_CASE("shm group: a group number that cannot be makes no group (SG-2, SR-2)"
   for (const std::uint64_t number :
        {std::uint64_t{0}, std::uint64_t{limits::rank_groups_max}, ~std::uint64_t{0}}) {
     two_members both{1};
-    auto other = both.fake({describe_split(ranks), number});
+    auto other = both.fake({signature_of_split(ranks), number});
     const auto made = both.member->split(ranks);
     other.join();
     REQUIRE_FALSE(made);
@@ -93,7 +93,7 @@ TEST_CASE("shm group: counts of pieces that cannot be do not lead out of the sta
                              .peer = 1,
                              .out = out};
   auto& line = both.fake_line();
-  line.pair = describe({.call = group_call::send, .type = what.type, .elements = what.elements, .peer = 0});
+  line.pair = signature_of({.call = group_call::send, .type = what.type, .elements = what.elements, .peer = 0});
   line.given.store(~0ULL);
   line.taken.store(1ULL << 63);
   line.ticket.store(pair_ticket(0, 1));
