@@ -93,7 +93,8 @@ TEST_CASE("shm group: counts of pieces that cannot be do not lead out of the sta
                              .peer = 1,
                              .out = out};
   auto& line = both.fake_line();
-  line.pair = signature_of({.call = group_call::send, .type = what.type, .elements = what.elements, .peer = 0});
+  line.pair =
+      signature_of({.call = group_call::send, .type = what.type, .elements = what.elements, .peer = 0});
   line.given.store(~0ULL);
   line.taken.store(1ULL << 63);
   line.ticket.store(pair_ticket(0, 1));
