@@ -12,7 +12,7 @@ namespace {
 constexpr duration run_limit = std::chrono::minutes{2};
 
 struct message_counts {
-  double round_trips, stream, bulk;
+  double round_trips, stream, bulk, urgent;
 };
 
 // CAF's network module takes so long that fewer messages tell as much; so do two processes that spin where no
@@ -48,7 +48,8 @@ std::vector<std::string> arguments_of(const message_series& what, const message_
                                      "--wake",        what.wake,
                                      "--round-trips", count(counts.round_trips * what.round_trip_share),
                                      "--stream",      count(counts.stream),
-                                     "--bulk",        count(counts.bulk)};
+                                     "--bulk",        count(counts.bulk),
+                                     "--urgent",      count(counts.urgent * what.round_trip_share)};
   arguments.insert(arguments.end(), what.further.begin(), what.further.end());
   return arguments;
 }
@@ -81,6 +82,9 @@ void add_notes(bench_report& report, const std::vector<message_series>& all) {
       "messages of 100 B: one way, counted at the receiver; 1 MiB: payloads received in whole; troupe by its "
       "bulk path, caf_io and grpc as messages",
       "caf_io: CAF's network module as it comes; caf_io_sharing: with CAF's scheduler that wakes up sooner",
+      "urgent: control messages of a job (heartbeats, lifecycle), which go in front; beside bulk: while a "
+      "transfer of 64 MiB "
+      "is under way on the same path",
       "ucx_perftest: raw UCX active messages by a program of this build, with the same lanes and options"};
   for (const auto& one : all)
     for (const auto& note : one.notes)
@@ -93,7 +97,8 @@ void add_notes(bench_report& report, const std::vector<message_series>& all) {
 
 expected<bench_report> bench_message(job_runner& runner, const message_bench_settings& settings,
                                      const std::function<void(const std::string&)>& tell) {
-  const auto counts = settings.quick ? message_counts{400, 20'000, 16} : message_counts{20'000, 400'000, 512};
+  const auto counts =
+      settings.quick ? message_counts{400, 20'000, 16, 100} : message_counts{20'000, 400'000, 512, 500};
   auto all = all_series();
   bench_report report{.bench = "message"};
   const bool without_grpc = std::erase_if(all, [](const auto& one) { return !built(one); }) != 0;

@@ -42,6 +42,13 @@ expected<void> add_run(message_series& to, const std::string& output) {
     const auto& bulk = said.at("bulk");
     to.bytes_per_s.push_back(bulk.at("messages").get<double>() * bulk.at("bytes").get<double>() /
                              bulk.at("seconds").get<double>());
+    if (said.contains("urgent")) {
+      for (const auto& [name, into] :
+           {std::pair{"idle", &to.urgent_idle}, std::pair{"beside_bulk", &to.urgent_beside_bulk}}) {
+        into->p50.push_back(said.at("urgent").at(name).at("p50_us"));
+        into->p99.push_back(said.at("urgent").at(name).at("p99_us"));
+      }
+    }
     for (const auto& note : said.at("notes"))
       to.notes.push_back(note);
     if (said.contains("allocations")) to.allocations = said.at("allocations");
@@ -69,6 +76,13 @@ std::vector<row> rows_of(const message_series& from) {
     rows[1]["allocations"]["sender"] = from.allocations->at("sender");
     rows[1]["allocations"]["receiver"] = from.allocations->at("receiver");
   }
+  if (from.urgent_idle.p50.empty()) return rows;
+  for (const auto& [path, series] :
+       {std::pair{"idle", &from.urgent_idle}, std::pair{"beside 64 MiB of bulk", &from.urgent_beside_bulk}}) {
+    auto& added = rows.emplace_back(base_row(from, 8));
+    added["half_rtt_us"] = {{"p50", middle(series->p50)}, {"p99", middle(series->p99)}};
+    added["urgent"] = path;
+  }
   return rows;
 }
 
@@ -84,6 +98,8 @@ std::vector<ratio> ratios_of(const std::vector<message_series>& all) {
       const auto* raw = find(all, "ucx_perftest", lane, wake);
       if (own == nullptr || raw == nullptr) continue;
       const auto where = ", " + lane + ", " + wake;
+      add("round trip of an urgent message, beside 64 MiB of bulk / on the idle path" + where,
+          own->urgent_beside_bulk.p50, own->urgent_idle.p50, "");
       add("half round trip of 8 B, troupe / raw UCX" + where, own->half_rtt_p50, raw->half_rtt_p50,
           "at most 1.4");
       add("messages of 100 B a second, troupe / raw UCX" + where, own->messages_per_s, raw->messages_per_s,

@@ -21,13 +21,18 @@ struct message_series {
   std::vector<std::string> further; // arguments of the program
 
   std::vector<double> half_rtt_p50, half_rtt_p99, messages_per_s, bytes_per_s;
+  struct urgent_series {
+    std::vector<double> p50, p99; // half round trips, us
+  };
+  urgent_series urgent_idle, urgent_beside_bulk; // empty: the system has no urgent messages
   std::vector<std::string> notes;
   std::optional<row> allocations; // {"round_trip", "sender", "receiver"}
 };
 
 // Adds the output of one run. errc::corrupt: it is not what the program prints.
 [[nodiscard]] expected<void> add_run(message_series& to, const std::string& output);
-// Three rows: round trips of 8 B, the stream of 100 B, bulk of 1 MiB.
+// Three rows: round trips of 8 B, the stream of 100 B, bulk of 1 MiB. Two more where there are urgent
+// messages: their round trips on an idle path, and beside bulk of 64 MiB on it.
 [[nodiscard]] std::vector<row> rows_of(const message_series& from);
 // What is asked of Troupe, held against the others. A system that was not measured has no lines.
 [[nodiscard]] std::vector<ratio> ratios_of(const std::vector<message_series>& all);

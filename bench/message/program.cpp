@@ -22,6 +22,8 @@ parsed_options parse_options(int argc, char** argv, const std::string& about) {
   app.add_option("--bulk", into.bulk, "payloads of 1 MiB")->check(CLI::Range(1, 1'000'000));
   app.add_option("--scheduler", into.scheduler, "of CAF, in its own program")
       ->check(CLI::IsMember({"default", "sharing"}));
+  app.add_option("--urgent", into.urgent, "round trips of urgent messages, alone and beside bulk")
+      ->check(CLI::Range(1, 1'000'000));
   app.add_option("--peer", into.peer, "(private)")->group("");
   try {
     app.parse(argc, argv);
@@ -37,7 +39,8 @@ std::vector<std::string> peer_arguments(const program_options& options) {
           "--round-trips", std::to_string(options.round_trips),
           "--stream",      std::to_string(options.stream),
           "--bulk",        std::to_string(options.bulk),
-          "--scheduler",   options.scheduler};
+          "--scheduler",   options.scheduler,
+          "--urgent",      std::to_string(options.urgent)};
 }
 
 void print_result(const program_options& options, const program_result& result) {
@@ -48,6 +51,14 @@ void print_result(const program_options& options, const program_result& result) 
         {"p99_us", quantile(result.half_rtt_us, 0.99)}}},
       {"stream", {{"bytes", piece_bytes}, {"messages", options.stream}, {"seconds", result.stream_s}}},
       {"bulk", {{"bytes", bulk_bytes}, {"messages", options.bulk}, {"seconds", result.bulk_s}}}};
+  if (const auto& urgent = result.urgent) {
+    const auto told = [](const std::vector<double>& half_us) {
+      return nlohmann::ordered_json{{"p50_us", quantile(half_us, 0.5)}, {"p99_us", quantile(half_us, 0.99)}};
+    };
+    out["urgent"] = {{"bytes", ping_bytes},
+                     {"idle", told(urgent->idle_us)},
+                     {"beside_bulk", told(urgent->beside_bulk_us)}};
+  }
   if (const auto& counted = result.allocations) {
     out["allocations"] = {
         {"round_trip", counted->round_trip}, {"sender", counted->sender}, {"receiver", counted->receiver}};

@@ -6,6 +6,7 @@
 //   stream        100 B one way, at most `stream_window` not yet acknowledged; timed at the receiver.
 //   bulk          1 MiB payloads one way, `bulk_window` under way; from the first send until the sender
 //                 knows that the last one has arrived.
+// A program with urgent messages has a fourth: their round trips, alone and beside bulk (urgent_trips.hpp).
 // Prints one JSON object.
 #pragma once
 
@@ -36,6 +37,7 @@ struct program_options {
   std::uint64_t stream{400'000};
   std::uint64_t bulk{512};
   std::string scheduler{"default"}; // CAF's, in its own program: default, sharing
+  std::uint64_t urgent{500};
   int peer{-1}; // the descriptor to the process that started this one; -1: this one measures
 
   [[nodiscard]] std::uint64_t warm_up() const { return std::min(round_trips / 4 + 1, warm_up_max); }
@@ -48,10 +50,16 @@ struct allocation_counts {
   double receiver{0};
 };
 
+// Half round trips of an urgent message, alone and beside bulk on the same path.
+struct urgent_times {
+  std::vector<double> idle_us, beside_bulk_us;
+};
+
 struct program_result {
   std::vector<double> half_rtt_us;
   double stream_s{0}; // from the first piece to the last, at the receiver
   double bulk_s{0};
+  std::optional<urgent_times> urgent;           // where the program has urgent messages
   std::optional<allocation_counts> allocations; // where the program counts them
   std::vector<std::string> notes;
 };

@@ -14,6 +14,7 @@
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "bench/message/driver.hpp"
+#include "bench/message/urgent_trips.hpp"
 #include "cli/run/host_environment.hpp"
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/session/session_transport.hpp"
@@ -94,6 +95,10 @@ void run_loop(host_environment& here, const program_options& options) {
 class bulk_rooms final : public bulk_listener {
 public:
   std::span<std::byte> on_bulk_announced(incarnation_id, const bulk_announcement& what) override {
+    if (what.bytes == large_bulk_bytes) {
+      large_.resize(large_bulk_bytes);
+      return large_;
+    }
     if (what.bytes != bulk_bytes) return {};
     return rooms_[what.transfer % bulk_window];
   }
@@ -101,6 +106,7 @@ public:
 
 private:
   std::vector<std::vector<std::byte>> rooms_{bulk_window, std::vector<std::byte>(bulk_bytes)};
+  std::vector<std::byte> large_; // one at a time
 };
 
 int run_peer(host_environment& here, const program_options& options, const char* endpoint) {
@@ -125,6 +131,7 @@ int run_peer(host_environment& here, const program_options& options, const char*
     end = std::make_unique<message_end>(here, joined->job);
     end->office.set_path_lost_handler([&](incarnation_id, const error&) { here.loop().stop(); });
     end->office.set_bulk_handler(&rooms);
+    answer_urgent(end->office);
     if (auto connected = end->sessions.connect(joined->director, joined->address); !connected)
       return give_up(connected.failure());
     const auto driver = end->office.remote(joined->director, "driver");
@@ -230,8 +237,18 @@ private:
       if (!result) return give_up(result.failure());
       if (++bulk_arrived_ < options_.bulk) return send_bulk();
       outcome_.result.bulk_s = seconds_since(bulk_began_);
-      here_.loop().stop();
+      measure_urgent();
     });
+  }
+
+  void measure_urgent() {
+    urgent_.emplace(end_->office, here_.clock(), peer_, options_.urgent,
+                    [this](expected<urgent_times> measured) {
+                      if (!measured) return give_up(measured.failure());
+                      outcome_.result.urgent = std::move(*measured);
+                      here_.loop().stop();
+                    });
+    urgent_->start();
   }
 
   void give_up(error cause) {
@@ -251,6 +268,7 @@ private:
   std::vector<std::byte> payload_ = std::vector<std::byte>(bulk_bytes, std::byte{1});
   bench_clock::time_point bulk_began_;
   std::uint64_t bulk_sent_{0}, bulk_arrived_{0};
+  std::optional<urgent_trips> urgent_; // goes before what it measures
 };
 
 } // namespace

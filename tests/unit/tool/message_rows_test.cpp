@@ -43,6 +43,26 @@ TEST_CASE("message rows: a row has the contract's fields, medians over the repet
   CHECK(rows[2].at("messages_per_s").get<double>() == Catch::Approx(1000));
 }
 
+TEST_CASE("message rows: urgent messages have rows of their own, and a ratio of busy to idle") {
+  message_series own{.system = "troupe", .program = "troupe"};
+  for (const double busy : {40.0, 90.0, 60.0}) {
+    auto told = row::parse(said(20, 400'000, 0.01));
+    told["urgent"] = {{"idle", {{"p50_us", 10.0}, {"p99_us", 30.0}}},
+                      {"beside_bulk", {{"p50_us", busy}, {"p99_us", busy * 4}}}};
+    REQUIRE(add_run(own, told.dump()));
+  }
+  const auto rows = rows_of(own);
+  REQUIRE(rows.size() == 5);
+  CHECK(rows[3].at("urgent") == "idle");
+  CHECK(rows[3].at("half_rtt_us").at("p50") == 10);
+  CHECK(rows[4].at("urgent") == "beside 64 MiB of bulk");
+  CHECK(rows[4].at("half_rtt_us").at("p99") == 240);
+  const auto found = ratios_of({own, measured("ucx_perftest", {10, 10, 10}, 800'000)});
+  CHECK(found.front().name ==
+        "round trip of an urgent message, beside 64 MiB of bulk / on the idle path, tcp, sleep");
+  CHECK(found.front().value == Catch::Approx(6)); // of 4, 9, 6
+}
+
 TEST_CASE("message rows: what is not a program's result is refused, with the program's name") {
   message_series series{.system = "troupe", .program = "message_troupe"};
   for (const std::string text : {"", "no JSON", "{}", R"({"round_trip":{"p50_us":"slow"}})"}) {

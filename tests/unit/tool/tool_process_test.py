@@ -260,7 +260,12 @@ class Bench(unittest.TestCase):
         rows = self.rows_of("message", "--quick")
         by_system = {}
         for row in rows:
-            by_system.setdefault(row["system"], []).append((row["lane"], row["wake"], row["bytes"]))
+            if "urgent" not in row:
+                by_system.setdefault(row["system"], []).append((row["lane"], row["wake"], row["bytes"]))
+        urgent = [(r["system"], r["lane"], r["wake"], r["urgent"]) for r in rows if "urgent" in r]
+        self.assertEqual(urgent, [("troupe", lane, wake, path)
+                                  for lane in ("tcp", "shm") for wake in ("sleep", "poll")
+                                  for path in ("idle", "beside 64 MiB of bulk")])
         everywhere = [(lane, wake, size) for lane in ("tcp", "shm") for wake in ("sleep", "poll")
                       for size in (8, 100, 1 << 20)]
         self.assertEqual(by_system.pop("troupe"), everywhere)
