@@ -8,6 +8,10 @@
 namespace troupe {
 namespace {
 
+error lost_path() {
+  return {errc::path_lost, "the path was lost"};
+}
+
 // A copy that is aligned as a payload is.
 class payload_copy {
 public:
@@ -53,6 +57,7 @@ expected<void> faulty_transport::connect(incarnation_id peer, const peer_address
 expected<void> faulty_transport::send(incarnation_id peer, std::span<const std::byte> payload) {
   if (peer == fragile_ && switches_.path_error.take())
     break_path(peer, {errc::path_lost, "injected fault path-error"});
+  if (untold_.contains(peer)) return lost_path();                // FY-3
   if (!outward_.holds_back()) return inner_.send(peer, payload); // FY-1
   return outward_.hold(peer, payload.size(),
                        [this, peer, copy = payload_copy{payload}](const expected<void>& path) {
@@ -62,6 +67,7 @@ expected<void> faulty_transport::send(incarnation_id peer, std::span<const std::
 
 void faulty_transport::send_bulk(incarnation_id peer, std::uint64_t transfer,
                                  std::span<const std::byte> bytes, bulk_done done) {
+  if (untold_.contains(peer)) return done(lost_path());
   if (!outward_.holds_back()) return inner_.send_bulk(peer, transfer, bytes, std::move(done));
   auto answer = std::make_shared<bulk_done>(std::move(done));
   auto held = outward_.hold(peer, 0, [this, peer, transfer, bytes, answer](const expected<void>& path) {
@@ -143,7 +149,9 @@ void faulty_transport::break_path(incarnation_id peer, const error& cause) {
 
 void faulty_transport::tell_loss_later(incarnation_id peer, const error& cause) {
   auto why = std::make_shared<const error>(cause);
+  untold_.insert(peer);
   hold_inward(peer, 0, [this, peer, why](const expected<void>& path) {
+    untold_.erase(untold_.find(peer));
     if (path) listener_->on_path_lost(peer, *why);
   });
 }

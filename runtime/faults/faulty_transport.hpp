@@ -7,10 +7,13 @@
 // Invariants: those of the transport seam (TR-1 to TR-4), and
 //   FY-1    while nothing is held and no switch is on, everything passes at once.
 //   FY-2    what a cut holds back arrives after it, in order, as over a connection that sends again.
+//   FY-3    after a path was lost, nothing is sent to that peer before the loss has been told: it would be
+//           the first thing on a path that the caller does not know of.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -54,6 +57,7 @@ private:
   incarnation_id fragile_;
   transport_listener* listener_{nullptr};
   held_queue inward_, outward_;
+  std::multiset<incarnation_id> untold_;                  // losses held back (FY-3)
   std::map<transfer_key, std::vector<std::byte>> landed_; // transfers that nobody has been told of yet
 };
 

@@ -4,10 +4,10 @@
 // Checks:   each message of a speaker has a number; the listener sees them grow (PO-1), or says "disorder".
 //           What comes back is counted by its speaker, as is the down of whom it speaks to.
 // Options:  DETECT_AFTER_MS
-// Commands: compose FRAGILE | peer INCARNATION ADDRESS | start | cut | lost INCARNATION | stop | account |
-//           quit
-// Reports:  ready composed progress pair_lost disorder stopped account
-// A cut is the fault `path-error` of runtime/faults, towards the peer that `compose` named.
+// Commands: compose FRAGILE | peer INCARNATION ADDRESS | start | cut | stop | account | quit
+// Reports:  ready composed progress session_ended disorder stopped account
+// The network is that of a job: UCX, injected faults, sessions. A cut is the fault `path-error`, towards the
+// peer that `compose` named.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -23,12 +23,14 @@
 #include "runtime/faults/fault_switches.hpp"
 #include "runtime/faults/faulty_transport.hpp"
 #include "runtime/policy/timeouts.hpp"
+#include "runtime/session/session_transport.hpp"
 #include "tests/process/support/probe_seams.hpp"
 
 namespace troupe::test {
 namespace {
 
-constexpr std::uint64_t window = 512; // messages of a speaker that nobody said to have heard
+// Messages of a speaker that nobody said to have heard: those of all speakers fit a mailbox.
+constexpr std::uint64_t window = 256;
 constexpr std::uint64_t heard_every = 64;
 constexpr duration progress_every{std::chrono::milliseconds{100}};
 
@@ -137,8 +139,9 @@ private:
 
 class soaker {
 public:
-  explicit soaker(probe_seams& here)
+  soaker(probe_seams& here, const timeouts& limits)
       : here_{here}
+      , limits_{limits}
       , codecs_{codec_table{}.add<numbered, heard, fence, passed>()}
       , switches_{here.clock}
       , runtime_{here.loop, here.clock, here.log} {
@@ -167,8 +170,6 @@ private:
     const auto& what = words[0];
     if (what == "compose" && words.size() == 2) return compose(incarnation_of(words[1]));
     if (what == "peer" && words.size() == 3) return meet(incarnation_of(words[1]), words[2]);
-    if (what == "lost" && words.size() == 2)
-      return office_->peer_lost(incarnation_of(words[1]), {errc::process_died, "killed by SIGKILL"});
     if (what == "cut") return switches_.path_error.arm();
     if (what == "quit") return leave();
     if (what == "account") return give_account();
@@ -180,10 +181,13 @@ private:
   }
   void compose(incarnation_id fragile) {
     faulty_ = std::make_unique<faulty_transport>(*here_.network, here_.clock, switches_, fragile);
+    sessions_ = std::make_unique<session_transport>(
+        here_.loop, here_.clock, *faulty_,
+        session_settings{.bridge_for = limits_.lease, .connect_for = limits_.handshake_deadline});
     office_ =
-        std::make_unique<post_office>(runtime_, *faulty_, codecs_, post_office_settings{.job = peer_job});
+        std::make_unique<post_office>(runtime_, *sessions_, codecs_, post_office_settings{.job = peer_job});
     office_->set_path_lost_handler([this](incarnation_id who, const error& cause) {
-      here_.report({{"event", "pair_lost"}, {"peer", to_string(who)}, {"code", to_string(cause.code)}});
+      here_.report({{"event", "session_ended"}, {"peer", to_string(who)}, {"text", cause.text}});
     });
     listener_ =
         runtime_.system().spawn<listener>(listened_, [this](const numbered& what, const listened& account) {
@@ -198,9 +202,9 @@ private:
   }
   void meet(incarnation_id who, const std::string& address) {
     if (!office_ || speakers_.contains(who)) return;
-    (void)faulty_->connect(who, address_of(address));
+    (void)sessions_->connect(who, address_of(address));
     auto& one = speakers_[who];
-    one.actor = runtime_.system().spawn<speaker>(faulty_->self(), office_->remote(who, "listener"),
+    one.actor = runtime_.system().spawn<speaker>(sessions_->self(), office_->remote(who, "listener"),
                                                  one.account, [this] { settle(); });
     if (started_) caf::anon_send(one.actor, errand{order::speak});
   }
@@ -223,28 +227,40 @@ private:
     }
     for (const auto& [who, it] : listened_)
       came[to_string(who)] = it.received;
-    here_.report({{"event", "account"}, {"said", said}, {"heard", came}});
+    const auto& paths = sessions_->counters();
+    here_.report({{"event", "account"},
+                  {"said", said},
+                  {"heard", came},
+                  {"paths",
+                   {{"interrupted", paths.interruptions},
+                    {"bridged", paths.bridged},
+                    {"given up", paths.given_up},
+                    {"malformed", paths.malformed}}}});
   }
   void tick() {
     std::uint64_t received = 0;
     for (const auto& [who, it] : listened_)
       received += it.received;
-    here_.report({{"event", "progress"}, {"received", received}});
+    here_.report({{"event", "progress"},
+                  {"received", received},
+                  {"interrupted", sessions_->counters().interruptions}});
     if (leaving_ && here_.network->idle()) return here_.loop.stop();
     here_.clock.call_after(progress_every, [this] { tick(); });
   }
   void leave() {
     if (!office_) return here_.loop.stop();
     for (const auto& [who, one] : speakers_)
-      faulty_->close(who);
+      sessions_->close(who);
     leaving_ = true;
   }
 
   probe_seams& here_;
+  timeouts limits_;
   codec_table codecs_;
   fault_switches switches_;
   actor_runtime runtime_;
   std::unique_ptr<faulty_transport> faulty_;
+  std::unique_ptr<session_transport> sessions_;
   std::unique_ptr<post_office> office_;
   caf::actor listener_;
   std::map<incarnation_id, mouth> speakers_;
@@ -262,9 +278,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::chrono::milliseconds detect_after{std::strtoul(argv[1], nullptr, 10)};
-  test::probe_seams here{"tcp", "lo", timeouts::derive(detect_after).handshake_deadline};
+  const auto limits = timeouts::derive(detect_after);
+  test::probe_seams here{"tcp", "lo", limits.handshake_deadline};
   {
-    test::soaker one{here};
+    test::soaker one{here, limits};
     here.loop.run();
   }
   return 0;

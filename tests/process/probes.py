@@ -82,6 +82,10 @@ class Probe:
         with self._fresh:
             return len(self._found(event, fields))
 
+    def latest(self, event, otherwise):
+        with self._fresh:
+            return next((r for r in reversed(self.reports) if r["event"] == event), otherwise)
+
     def _found(self, event, fields):
         return [r for r in self.reports
                 if r["event"] == event and all(r.get(k) == v for k, v in fields.items())]

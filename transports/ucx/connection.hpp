@@ -64,9 +64,9 @@ struct ucx_connection {
   incarnation_id peer;
   peer_address address;
   path_state state{path_state::connecting};
-  send_slot* hello{nullptr}; // ours, until UCX has taken it
-  bool heard_ack{false};     // ours has arrived
-  bool answered{false};      // theirs is confirmed
+  send_slot* hello{nullptr};     // ours, until UCX has taken it
+  std::uint64_t confirmed_by{0}; // which path of theirs has heard our hello
+  std::uint64_t confirmed{0};    // which path of theirs was told that its hello has come
   ucp_ep_h endpoint{nullptr};
   bool endpoint_closing{false}; // UX-4
   bool endpoint_closed{false};

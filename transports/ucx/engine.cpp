@@ -43,7 +43,7 @@ bool only_tcp(const std::string& lanes) {
 
 // The host answered, and nobody listens at that address any more: UCX 1.13 calls this a time-out, too.
 bool refusal(const ucx_connection& path, ucs_status_t status) {
-  return path.state == path_state::connecting && path.theirs == 0 && !path.heard_ack &&
+  return path.state == path_state::connecting && path.theirs == 0 && path.confirmed_by == 0 &&
          (status == UCS_ERR_ENDPOINT_TIMEOUT || status == UCS_ERR_CONNECTION_RESET ||
           status == UCS_ERR_REJECTED || status == UCS_ERR_UNREACHABLE);
 }
@@ -187,7 +187,9 @@ void ucx_engine::run_deferred() {
 }
 
 void ucx_engine::await_drained() {
-  std::erase_if(draining_, [this](ucx_connection* path) { return gone(*path); });
+  auto ended = std::exchange(draining_, {}); // the listener may end more paths when it is told
+  std::erase_if(ended, [this](ucx_connection* path) { return gone(*path); });
+  draining_.insert(draining_.end(), ended.begin(), ended.end());
 }
 
 // --- life of a path ---
@@ -255,8 +257,8 @@ void ucx_engine::begin(ucx_connection& path) {
 }
 
 void ucx_engine::open_when_heard(ucx_connection& path) {
-  if (!path.answered || !path.heard_ack || path.sends_out != 0 || path.state != path_state::connecting)
-    return;
+  const bool both = path.theirs != 0 && path.confirmed == path.theirs && path.confirmed_by == path.theirs;
+  if (!both || path.sends_out != 0 || path.state != path_state::connecting) return;
   cancel_timer(path);
   if (settings_.transports == "tcp" && !only_tcp(lanes_of(path.endpoint))) {
     lose(path, error{errc::internal, "UCX chose a lane that is not tcp:\n" + lanes_of(path.endpoint)});

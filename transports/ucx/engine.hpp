@@ -54,6 +54,11 @@ public:
   void drop(incarnation_id peer);
 
 private:
+  struct proved_hello { // the fields of a hello that count once it is proved
+    incarnation_id from;
+    std::uint64_t path, answers, heard;
+  };
+
   // engine.cpp: turns of the loop
   void pump();
   void kick();
@@ -104,7 +109,7 @@ private:
   void receive(std::span<const std::byte> bytes);
   void receive_on_path(ucx_connection& path, const frame_view& frame);
   void receive_hello(const frame_view& frame);
-  void answer_hello(incarnation_id from, std::uint64_t number, std::uint64_t answers, peer_address address);
+  void answer_hello(const proved_hello& said, peer_address address);
   void note_heard(incarnation_id from, std::uint64_t number);
   [[nodiscard]] std::uint64_t newest_heard(incarnation_id from) const;
   void receive_message(ucx_connection& path, std::span<const std::byte> payload);

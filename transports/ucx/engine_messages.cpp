@@ -124,6 +124,7 @@ void ucx_engine::make_hello(ucx_connection& path) {
       .to_high = path.peer.high(),
       .to_low = path.peer.low(),
       .answers = path.theirs,
+      .heard = newest_heard(path.peer),
       .proof = prove_hello(
           secret_,
           {.job = job_, .from = self_, .to = path.peer, .path = path.id, .address = worker_->address()})};
@@ -153,7 +154,7 @@ bool ucx_engine::greet(ucx_connection& path) {
 // Confirms their hello, once ours is on its way: what they send back to UCX's wire-up never waits for a
 // connection (UX-8).
 void ucx_engine::answer(ucx_connection& path) {
-  if (path.hello != nullptr || path.theirs == 0 || std::exchange(path.answered, true)) return;
+  if (path.hello != nullptr || std::exchange(path.confirmed, path.theirs) == path.theirs) return;
   const ack_body body{.path = path.theirs};
   post(make_frame(path, frame_kind::hello_ack, bytes_of(body), {}, true), UCP_OP_ATTR_FLAG_NO_IMM_CMPL);
 }
@@ -225,12 +226,11 @@ void ucx_engine::receive(std::span<const std::byte> bytes) {
   }
   if (frame->kind == frame_kind::hello_ack) {
     const auto body = read_body<ack_body>(frame->body);
-    const bool other_path = path->theirs != 0 && path->theirs != frame->path;
-    if (!body || body->path != path->id || other_path) { // of an earlier path
+    if (!body || body->path != path->id) { // of an earlier path
       ++counters_.dropped_stale;
       return;
     }
-    path->heard_ack = true;
+    path->confirmed_by = std::max(path->confirmed_by, frame->path);
     open_later(*path);
     return;
   }
@@ -322,39 +322,42 @@ void ucx_engine::receive_hello(const frame_view& frame) {
     return;
   }
   ++hellos_waiting_;
-  later([this, from = frame.from, number = frame.path, answers = body->answers,
-         copy = peer_address{address.begin(), address.end()}]() mutable {
+  const proved_hello said{frame.from, frame.path, body->answers, body->heard};
+  later([this, said, copy = peer_address{address.begin(), address.end()}]() mutable {
     --hellos_waiting_;
-    answer_hello(from, number, answers, std::move(copy));
+    answer_hello(said, std::move(copy));
   });
 }
 
 // The peer's paths have ascending numbers: one that is not newer than what was heard is late, and so is an
-// answer to a path that we have no more (UX-3). A newer one that answers nothing says that the path we have
-// has failed at the other end.
-void ucx_engine::answer_hello(incarnation_id from, std::uint64_t number, std::uint64_t answers,
-                              peer_address address) {
+// answer to a path that we have no more (UX-3). A newer one that answers nothing says that its path before
+// has failed: so has ours, if that was its other end, or if only that one heard our hello.
+void ucx_engine::answer_hello(const proved_hello& said, peer_address address) {
   if (stopped_) return;
-  auto* path = find(from);
-  const bool late = answers != 0 && (path == nullptr || path->id != answers);
-  if (late || dead_.contains(from) || number <= newest_heard(from)) {
+  auto* path = find(said.from);
+  const bool late = said.answers != 0 && (path == nullptr || path->id != said.answers);
+  if (late || dead_.contains(said.from) || said.path <= newest_heard(said.from)) {
     ++counters_.dropped_stale;
     return;
   }
-  note_heard(from, number);
-  if (path != nullptr && answers == 0 && path->theirs != 0 && path->state <= path_state::open) {
-    lose(*path, error{errc::path_lost, to_string(from).substr(0, 8) + " opened a new path"});
-    path = find(from); // the listener may have connected
-  }
+  note_heard(said.from, said.path);
+  const bool failed = path != nullptr && said.answers == 0 && (path->theirs != 0 || path->id <= said.heard);
+  if (failed && path->state <= path_state::open)
+    lose(*path, error{errc::path_lost, to_string(said.from).substr(0, 8) + " opened a new path"});
+  for (std::size_t at = 0; at < draining_.size();
+       ++at) // no word of a new path before the loss of the old one
+    if (draining_[at]->peer == said.from) tell_loss(*draining_[at]);
+  if (stopped_) return;
+  path = find(said.from); // the listener may have connected
   if (path == nullptr) {
     if (connections_.size() >= limits::ucx_peers_max) {
       ++counters_.dropped_stale;
       return;
     }
-    path = &add_connection(from, std::move(address));
+    path = &add_connection(said.from, std::move(address));
   }
   if (path->state != path_state::connecting) return; // it is being closed
-  path->theirs = number;
+  path->theirs = said.path;
   begin(*path);
   if (path->state == path_state::connecting) answer(*path);
 }

@@ -47,9 +47,10 @@ static_assert(sizeof(frame_header) == 56);
 struct hello_body {
   std::uint64_t to_high, to_low; // whom the sender believes to reach
   std::uint64_t answers;         // the receiver's path that made the sender open this one; 0: its own wish
+  std::uint64_t heard;           // the receiver's newest path that an earlier one of the sender's was for
   hello_proof proof;             // that the rendezvous let it in
 };
-static_assert(sizeof(hello_body) == 40);
+static_assert(sizeof(hello_body) == 48);
 
 struct ack_body {
   std::uint64_t path; // of the hello that has come

@@ -240,5 +240,29 @@ TEST_CASE("faulty transport: a path error breaks the path to that one peer, once
   CHECK(ends.b.heard.messages.empty());
 }
 
+TEST_CASE(
+    "faulty transport: a path that follows a lost one carries nothing before the loss was told (FY-3)") {
+  pair ends;
+  ends.strike("cut:worker=0@step=1,for=300ms,way=in"); // the loss is held back as messages are
+  ends.strike("path-error:worker=0@step=1");
+  const auto there = ends.b.end->self();
+  CHECK_FALSE(ends.faulty->send(there, numbered(1)));
+  ends.pass(100ms);
+  CHECK(ends.b.heard.losses.size() == 1);
+  REQUIRE(ends.b.end->connect(ends.a.end->self(), ends.a.end->local_address()));
+  ends.pass(100ms);
+  CHECK(ends.a.heard.losses.empty());
+  CHECK(ends.faulty->send(there, numbered(2)).failure().code == errc::path_lost);
+  std::optional<expected<void>> outcome;
+  ends.faulty->send_bulk(there, 1, numbered(3), [&](expected<void> result) { outcome = std::move(result); });
+  REQUIRE(outcome);
+  CHECK(outcome->failure().code == errc::path_lost);
+  ends.settle();
+  CHECK(ends.a.heard.losses.size() == 1);
+  ends.say(4);
+  ends.settle();
+  CHECK(pair::numbers(ends.b.heard) == list{4});
+}
+
 } // namespace
 } // namespace troupe

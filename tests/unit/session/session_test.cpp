@@ -104,6 +104,7 @@ TEMPLATE_TEST_CASE("session: bulk that a cut interrupts begins again and arrives
   CHECK(pair.at_b.bulks_announced == 1);
   CHECK(pair.at_b.bulks.at(5).result->has_value());
   CHECK(pair.at_b.bulks.at(5).bytes == bytes);
+  CHECK(pair.counted_a().malformed + pair.counted_b().malformed == 0);
 }
 
 TEMPLATE_TEST_CASE("session: a peer that is gone is told soon, with every message it may not have (SE-2)", "",

@@ -230,6 +230,46 @@ TEST_CASE("ucx: a path can be closed, dropped and destroyed at any moment of its
   CHECK(handlers > 1);
 }
 
+// False: the path had been opened before. The deadline of the handshake helps nobody here.
+bool open_again_after(int handlers, bool both) {
+  ucx_pair pair;
+  const auto end = [&](recording_listener& listener) {
+    ucx_settings settings;
+    settings.handshake_timeout = std::chrono::minutes{5};
+    auto opened = ucx_transport::open(pair.loop.context, pair.loop.clock, pair.fresh(), settings);
+    (*opened)->set_job(ucx_pair::job, ucx_pair::secret());
+    (*opened)->set_listener(&listener);
+    return std::move(*opened);
+  };
+  recording_listener at_a;
+  recording_listener at_b;
+  const auto a = end(at_a);
+  const auto b = end(at_b);
+  const auto connect = [](ucx_transport& from, ucx_transport& to) {
+    REQUIRE(from.connect(to.self(), to.local_address()));
+  };
+  connect(*b, *a);
+  if (both) connect(*a, *b);
+  for (int ran = 0; ran < handlers; ++ran)
+    pair.loop.context.run_one();
+  const bool early = a->counters().paths_opened == 0;
+  a->drop(b->self());
+  connect(*a, *b);
+  REQUIRE(a->send(b->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return !at_b.messages.empty(); }));
+  REQUIRE(b->send(a->self(), payload));
+  REQUIRE(pair.loop.run_until([&] { return !at_a.messages.empty(); }));
+  return early;
+}
+
+TEST_CASE("ucx: a path that was dropped at any moment of its handshake can be opened again at once (UX-2)") {
+  const bool both = GENERATE(true, false); // or only the other one has wished for it
+  int handlers = 0;
+  while (open_again_after(handlers, both))
+    ++handlers;
+  CHECK(handlers > 1);
+}
+
 TEST_CASE("ucx: devices that are not there are refused in one line that names them") {
   asio_loop loop;
   ucx_settings settings;
