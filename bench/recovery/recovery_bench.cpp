@@ -15,6 +15,7 @@ namespace {
 constexpr duration run_limit = std::chrono::minutes{3};
 constexpr double detected_ms_max = 50;
 constexpr double recovered_ms_max = 400;
+constexpr double left_ms_max = 20;
 constexpr double stop_detected_max = 2; // x detect_after
 
 // Parameters and momentum, as the program lays them out.
@@ -34,8 +35,8 @@ std::vector<recovery_scenario> scenarios(const recovery_bench_settings& settings
   const job small{"recovery_job", state_bytes_of(recovery_shape)};
   const job example{"fashion_mnist", state_bytes_of({})};
   std::vector<recovery_scenario> out;
-  const auto add = [&](const char* signal, std::uint32_t workers, const job& what) {
-    out.push_back({signal, workers, what.program, what.bytes, settings.strikes_min, settings.detect_after});
+  const auto add = [&](const char* fault, std::uint32_t workers, const job& what) {
+    out.push_back({fault, workers, what.program, what.bytes, settings.strikes_min, settings.detect_after});
   };
   for (const auto* signal : {"SIGKILL", "SIGSTOP"}) {
     for (const std::uint32_t workers : {2U, 4U}) {
@@ -44,6 +45,8 @@ std::vector<recovery_scenario> scenarios(const recovery_bench_settings& settings
       if (!settings.quick) add(signal, workers, example);
     }
   }
+  for (const auto* fault : {"skip-collective", "hang-in-collective"})
+    if (!settings.quick) add(fault, 4, small);
   return out;
 }
 
@@ -55,16 +58,18 @@ struct recovery_run {
 };
 
 std::string name_of(const recovery_scenario& what) {
-  return what.signal + ", " + std::to_string(what.workers) + " workers, " + std::to_string(what.state_bytes) +
+  return what.fault + ", " + std::to_string(what.workers) + " workers, " + std::to_string(what.state_bytes) +
          " bytes of state";
 }
 
 void add_checks(const recovery_run& in, const recovery_scenario& what, const strike_samples& from) {
-  if (what.signal == "SIGSTOP") {
+  in.report.checks.push_back({name_of(what) + ": last survivor out of the collective, slowest",
+                              quantile(from.left_ms, 1.0), left_ms_max, false, " ms"});
+  if (what.fault == "SIGSTOP") {
     const auto worst = quantile(from.detected_ms, 1.0) / to_ms(what.detect_after);
     in.report.checks.push_back(
         {name_of(what) + ": slowest detection", worst, stop_detected_max, false, " x detect_after"});
-  } else if (what.workers == 4 && what.program == "recovery_job") {
+  } else if (what.fault == "SIGKILL" && what.workers == 4 && what.program == "recovery_job") {
     in.report.checks.push_back(
         {name_of(what) + ": detected p50", quantile(from.detected_ms, 0.5), detected_ms_max, false, " ms"});
     in.report.checks.push_back({name_of(what) + ": recovered p50", quantile(from.recovered_ms, 0.5),
@@ -75,10 +80,10 @@ void add_checks(const recovery_run& in, const recovery_scenario& what, const str
 expected<void> strike(const recovery_run& in, const recovery_scenario& what) {
   strike_samples samples;
   for (std::uint32_t i = 0; i < runs_needed(what); ++i) {
-    const auto summary =
-        in.runner.summary_of(beside_this_program(what.program), strike_arguments(what), run_limit);
-    if (!summary) return summary.failure();
-    if (auto added = add_summary(samples, what, *summary); !added) return added;
+    const auto ran =
+        in.runner.account_of(beside_this_program(what.program), strike_arguments(what), run_limit);
+    if (!ran) return ran.failure();
+    if (auto added = add_run(samples, what, ran->summary, ran->events); !added) return added;
   }
   in.report.rows.push_back(row_of(what, samples, "troupe"));
   add_checks(in, what, samples);
@@ -116,7 +121,9 @@ expected<bench_report> bench_recovery(job_runner& runner, const recovery_bench_s
     if (auto restarted = restart(in, workers); !restarted) return restarted.failure();
   }
   report.notes = {
-      "detected: fault to the director's decision; recovered: fault to the first new step; detect_after is " +
+      "detected: fault to the director's decision; left: from there to the last survivor out of the "
+      "collective; "
+      "recovered: fault to the first new step; detect_after is " +
           format_duration(settings.detect_after),
       "restart: all processes are killed right after a checkpoint is on disk, and started again with "
       "--resume "

@@ -141,6 +141,24 @@ expected<nlohmann::json> job_runner::summary_of(const std::string& program,
   return parsed;
 }
 
+expected<run_account> job_runner::account_of(const std::string& program, std::vector<std::string> arguments,
+                                             duration limit) {
+  const auto path = folder() / "events.jsonl";
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  arguments.insert(arguments.end(), {"--events", path.string()});
+  auto summary = summary_of(program, std::move(arguments), limit);
+  if (!summary) return summary.failure();
+  run_account out{std::move(*summary), {}};
+  std::istringstream lines{read_file(path)};
+  for (std::string line; std::getline(lines, line);) {
+    out.events.push_back(nlohmann::json::parse(line, nullptr, false));
+    if (out.events.back().is_discarded())
+      return error{errc::corrupt, program + ": an event is not JSON: " + line};
+  }
+  return out;
+}
+
 namespace {
 
 // Cuts what arrives into lines; ends itself when the other end closes.

@@ -25,6 +25,11 @@ namespace troupe::bench {
 // Where the programs of this build lie: beside the one that runs.
 [[nodiscard]] std::filesystem::path beside_this_program(const std::string& name);
 
+struct run_account {
+  nlohmann::json summary;
+  std::vector<nlohmann::json> events; // in order
+};
+
 class job_runner {
 public:
   [[nodiscard]] static expected<std::unique_ptr<job_runner>> make();
@@ -36,6 +41,10 @@ public:
   // Runs a training program with `--quiet --summary`; the summary. Exit code 0 is demanded.
   [[nodiscard]] expected<nlohmann::json> summary_of(const std::string& program,
                                                     std::vector<std::string> arguments, duration limit);
+
+  // The same with `--events`.
+  [[nodiscard]] expected<run_account> account_of(const std::string& program,
+                                                 std::vector<std::string> arguments, duration limit);
 
   using event_handler = std::function<void(const nlohmann::json& event)>;
   // A training program with `--quiet --events`; each event is handed over as it arrives, inside `wait`.
