@@ -23,6 +23,7 @@ extern const target idx_target;
 extern const target journal_target;
 extern const target events_target;
 extern const target segment_target;
+extern const target ring_frames_target;
 
 // In alphabetical order.
 [[nodiscard]] std::span<const target* const> all_targets();

@@ -28,11 +28,60 @@ void on(executor& where, Work work) {
   told.wait(lock, [&] { return ran; });
 }
 
+// A rank group whose calls answer before they return.
+class posted_group final : public rank_group {
+public:
+  posted_group(executor& device, rank_group& inner)
+      : device_{device}
+      , inner_{&inner} {}
+  posted_group(executor& device, std::unique_ptr<rank_group> inner)
+      : device_{device}
+      , owned_{std::move(inner)}
+      , inner_{owned_.get()} {}
+  ~posted_group() override {
+    if (owned_ != nullptr) on(device_, [this] { owned_.reset(); });
+  }
+  posted_group(const posted_group&) = delete;
+  posted_group& operator=(const posted_group&) = delete;
+
+  [[nodiscard]] std::uint32_t rank() const override { return inner_->rank(); }
+  [[nodiscard]] std::uint32_t world() const override { return inner_->world(); }
+  void start(const group_operation& what, group_done done) override {
+    std::mutex mutex;
+    std::condition_variable told;
+    std::optional<expected<void>> answer;
+    device_.post([&] {
+      inner_->start(what, [&](expected<void> result) {
+        const std::lock_guard lock{mutex};
+        answer = std::move(result);
+        told.notify_one();
+      });
+    });
+    std::unique_lock lock{mutex};
+    told.wait(lock, [&] { return answer.has_value(); });
+    lock.unlock();
+    done(*answer);
+  }
+  [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
+    std::optional<expected<std::unique_ptr<rank_group>>> made;
+    on(device_, [&] { made.emplace(inner_->split(ranks)); });
+    if (!*made || **made == nullptr) return std::move(*made);
+    return std::unique_ptr<rank_group>{std::make_unique<posted_group>(device_, std::move(**made))};
+  }
+
+private:
+  executor& device_;
+  std::unique_ptr<rank_group> owned_;
+  rank_group* inner_;
+};
+
 class posted_communicator final : public communicator {
 public:
   posted_communicator(executor& device, std::unique_ptr<communicator> inner)
       : device_{device}
-      , inner_{std::move(inner)} {}
+      , inner_{std::move(inner)} {
+    if (auto* group = inner_->group()) group_ = std::make_unique<posted_group>(device_, *group);
+  }
   ~posted_communicator() override {
     on(device_, [this] { inner_.reset(); });
   }
@@ -61,10 +110,12 @@ public:
   }
   void abort() noexcept override { inner_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   executor& device_;
   std::unique_ptr<communicator> inner_;
+  std::unique_ptr<posted_group> group_;
 };
 
 // On the device, as a worker does.

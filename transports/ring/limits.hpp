@@ -14,9 +14,11 @@ inline constexpr std::size_t ring_heard_max = workers_max + 64; // processes tha
 inline constexpr std::size_t ring_message_bytes_max = 64 * 1024;
 // A slice travels in pieces of this size: what is evaluated and sent on while the next ones arrive.
 inline constexpr std::size_t ring_piece_bytes = 256 * 1024;
+// Of a group's all-reduce: above, ranks reduce a slice each, for another round.
+inline constexpr std::size_t ring_group_exchange_bytes_max = 16 * 1024;
 inline constexpr unsigned ring_transfers_max = 8; // under way to one peer at a time
 inline constexpr std::uint32_t ring_places_max = 1U
-                                                 << 23U; // pieces x contributions that one rank sends another
+                                                 << 22U; // pieces x contributions that one rank sends another
 
 // Costs that `choose_way` compares, of UCX over tcp (docs/design/0036): only their proportions matter.
 inline constexpr double ring_message_us = 8;      // sending or receiving a message

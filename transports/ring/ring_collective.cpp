@@ -28,6 +28,7 @@ public:
   void all_reduce(all_reduce_done done) override { member_->all_reduce(std::move(done)); }
   void abort() noexcept override { member_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return member_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return member_->group(); }
 
 private:
   std::shared_ptr<ring_member> member_;

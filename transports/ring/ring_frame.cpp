@@ -26,21 +26,23 @@ std::optional<ring_frame> decode_ring_frame(std::span<const std::byte> payload) 
   std::memcpy(&head, payload.data(), sizeof head);
   const auto values = payload.subspan(sizeof head);
   const bool known = head.what >= static_cast<std::uint32_t>(ring_word::here) &&
-                     head.what <= static_cast<std::uint32_t>(ring_word::ended);
-  if (!known || values.size() % sizeof(float) != 0) return std::nullopt;
+                     head.what <= static_cast<std::uint32_t>(ring_word::group_ended);
+  const bool floats = head.what == static_cast<std::uint32_t>(ring_word::part);
+  if (!known || (floats && values.size() % sizeof(float) != 0)) return std::nullopt;
   return ring_frame{static_cast<ring_word>(head.what), head.index, head.generation, head.arrived, values};
 }
 
 std::uint64_t encode(const ring_transfer& what) {
   return (what.generation & ring_transfer::generation_mask) << 36U |
          (what.sum & ring_transfer::sum_mask) << 24U | std::uint64_t{what.finished} << 23U |
-         (what.place & ring_transfer::place_mask);
+         std::uint64_t{what.group} << 22U | (what.place & ring_transfer::place_mask);
 }
 
 std::optional<ring_transfer> decode_ring_transfer(std::uint64_t number) {
   if (number >> 56U != 0) return std::nullopt;
   return ring_transfer{number >> 36U, number >> 24U & ring_transfer::sum_mask, (number >> 23U & 1U) != 0,
-                       static_cast<std::uint32_t>(number & ring_transfer::place_mask)};
+                       static_cast<std::uint32_t>(number & ring_transfer::place_mask),
+                       (number >> 22U & 1U) != 0};
 }
 
 } // namespace troupe

@@ -7,6 +7,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/probe.hpp"
 #include "transports/ring/limits.hpp"
+#include "transports/ring/ring_group.hpp"
 #include "transports/ring/ring_hub.hpp"
 #include "transports/ring/ring_ways.hpp"
 
@@ -35,6 +36,7 @@ std::shared_ptr<ring_member> ring_member::make(std::shared_ptr<ring_hub> hub, co
   std::shared_ptr<ring_member> made{new ring_member{std::move(hub), shape, rank}};
   made->outgoing_.reserve(ring_header_bytes + limits::ring_message_bytes_max);
   made->way_ = make_ring_sum(way, *made, piece_bytes / sizeof(float));
+  if (shape.group_bytes > 0) made->group_ = make_ring_group(made);
   return made;
 }
 
@@ -80,6 +82,7 @@ bool ring_member::end() {
   if (aborted_.exchange(true)) return false;
   device().post([self = shared_from_this()] {
     if (self->done_) std::exchange(self->done_, {})(self->ended());
+    self->end_groups();
   });
   return true;
 }
@@ -95,6 +98,7 @@ void ring_member::abort() noexcept {
 void ring_member::retire() {
   aborted_.store(true);
   done_ = {};
+  group_.reset();
   loop().post([self = shared_from_this()] { self->hub_->leave(self); });
 }
 
@@ -129,9 +133,15 @@ void ring_member::on_here(std::uint32_t from) {
   if (aborted()) return say(from, ring_word::ended); // there may have been no path before
   if (from < rank_) say(from, ring_word::here);
   if (begun_ > 0) way_->meet(from);
+  groups_.on_here(from);
+}
+
+void ring_member::on_group_frame(std::uint32_t from, const ring_frame& frame) {
+  if (!aborted() && !groups_.on_frame(from, frame)) count_malformed();
 }
 
 void ring_member::on_frame(std::uint32_t from, const ring_frame& frame) {
+  if (frame.what > ring_word::ended) return on_group_frame(from, frame);
   const bool further = frame.arrived > arrived_[from].load();
   if (further) arrived_[from].store(frame.arrived);
   if (frame.what == ring_word::ended) {
@@ -148,7 +158,8 @@ void ring_member::on_frame(std::uint32_t from, const ring_frame& frame) {
 std::span<std::byte> ring_member::on_announced(std::uint32_t from, const ring_transfer& what,
                                                std::uint64_t bytes) {
   if (aborted()) return {};
-  const auto place = way_->on_announced(from, what, bytes);
+  const auto place =
+      what.group ? groups_.on_announced(from, what.place, bytes) : way_->on_announced(from, what, bytes);
   if (!place.empty()) ++lent_;
   return place;
 }
@@ -156,7 +167,11 @@ std::span<std::byte> ring_member::on_announced(std::uint32_t from, const ring_tr
 void ring_member::on_received(std::uint32_t from, const ring_transfer& what, bool whole) {
   invariant(lent_ > 0, "RM-4: what the transport gives back was lent to it");
   --lent_;
-  if (!aborted()) way_->on_received(from, what, whole);
+  if (aborted()) return;
+  if (what.group)
+    groups_.on_received(from, what.place, whole);
+  else
+    way_->on_received(from, what, whole);
 }
 
 void ring_member::say(std::uint32_t to, ring_word what) {
@@ -166,24 +181,48 @@ void ring_member::say(std::uint32_t to, ring_word what) {
 }
 
 void ring_member::send_part(std::uint32_t to, std::uint32_t index, std::span<const float> values) {
-  send(to, {.what = ring_word::part, .index = index, .arrived = begun_}, values);
+  send(to, {.what = ring_word::part, .index = index, .arrived = begun_}, std::as_bytes(values));
 }
 
-void ring_member::send(std::uint32_t to, ring_frame frame, std::span<const float> values) {
+void ring_member::send(std::uint32_t to, ring_frame frame, std::span<const std::byte> values) {
   if (hub_->network() == nullptr) return;
   frame.generation = shape_.generation.value();
-  outgoing_.resize(ring_header_bytes + values.size_bytes());
+  outgoing_.resize(ring_header_bytes + values.size());
   encode_header(frame, outgoing_);
-  if (!values.empty()) std::memcpy(outgoing_.data() + ring_header_bytes, values.data(), values.size_bytes());
+  if (!values.empty()) std::memcpy(outgoing_.data() + ring_header_bytes, values.data(), values.size());
   if (!hub_->network()->send_owed(shape_.members[to].incarnation, outgoing_)) ++hub_->counters().unsent;
 }
 
 void ring_member::send_piece(std::uint32_t to, ring_transfer what, std::span<const float> values,
                              bulk_done done) {
+  send_block(to, what, std::as_bytes(values), std::move(done));
+}
+
+// --- its groups' side -----------------------------------------------------------------------------------
+
+void ring_member::add_calls(std::weak_ptr<ring_calls> made) {
+  std::erase_if(calls_, [](const auto& each) { return each.expired(); });
+  calls_.push_back(std::move(made));
+}
+
+void ring_member::end_groups() {
+  for (const auto& each : std::vector{calls_})
+    if (const auto calls = each.lock()) calls->close();
+}
+
+void ring_member::say_to_group(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values) {
+  send(to, frame, values);
+}
+
+void ring_member::send_block(std::uint32_t to, ring_transfer what, std::span<const std::byte> block,
+                             bulk_done done) {
   if (hub_->network() == nullptr) return done(error{errc::path_lost, "no network"});
   what.generation = shape_.generation.value();
-  hub_->network()->send_bulk(shape_.members[to].incarnation, encode(what), std::as_bytes(values),
-                             std::move(done));
+  hub_->network()->send_bulk(shape_.members[to].incarnation, encode(what), block, std::move(done));
+}
+
+void ring_member::count_malformed() {
+  ++hub_->counters().malformed;
 }
 
 } // namespace troupe

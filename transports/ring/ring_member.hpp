@@ -26,12 +26,15 @@
 #include "runtime/policy/canonical_sum.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
+#include "runtime/seams/rank_group.hpp"
+#include "transports/ring/ring_groups.hpp"
 #include "transports/ring/ring_memory.hpp"
 #include "transports/ring/ring_plan.hpp"
 #include "transports/ring/ring_sum.hpp"
 
 namespace troupe {
 
+class ring_calls;
 class ring_hub;
 
 class ring_member final : public std::enable_shared_from_this<ring_member> {
@@ -57,8 +60,19 @@ public:
   [[nodiscard]] std::span<std::byte> on_announced(std::uint32_t from, const ring_transfer& what,
                                                   std::uint64_t bytes);
   void on_received(std::uint32_t from, const ring_transfer& what, bool whole);
+  void on_group_frame(std::uint32_t from, const ring_frame& frame);
   [[nodiscard]] bool lends() const { return lent_ > 0; } // the transport may write into this memory
   void say(std::uint32_t to, ring_word what);
+
+  // --- its groups' side: calls on the device, talks on the loop ---
+  [[nodiscard]] rank_group* group() const { return group_.get(); } // null: the shape asked for none
+  void add_calls(std::weak_ptr<ring_calls> made);
+  [[nodiscard]] ring_groups& groups() { return groups_; }
+  [[nodiscard]] bool is_here(std::uint32_t rank) const { return here_[rank]; }
+  void say_to_group(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values);
+  void send_block(std::uint32_t to, ring_transfer what, std::span<const std::byte> block, bulk_done done);
+  void count_malformed();
+  [[nodiscard]] error ended() const;
 
   // --- the way's side; on the loop ---
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
@@ -78,9 +92,9 @@ public:
 private:
   ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& shape, rank_id rank);
   [[nodiscard]] bool end(); // false: it has ended already
-  [[nodiscard]] error ended() const;
   void begin();
-  void send(std::uint32_t to, ring_frame frame, std::span<const float> values);
+  void send(std::uint32_t to, ring_frame frame, std::span<const std::byte> values);
+  void end_groups();
   [[nodiscard]] executor& loop() const;
   [[nodiscard]] executor& device() const;
 
@@ -97,11 +111,14 @@ private:
 
   all_reduce_done done_; // device only, like the next
   std::uint64_t called_{0};
+  std::unique_ptr<rank_group> group_;
+  std::vector<std::weak_ptr<ring_calls>> calls_; // of all groups
 
   std::uint64_t begun_{0}; // loop only, like the rest
   std::vector<bool> here_; // by rank
   std::map<incarnation_id, std::uint32_t> ranks_;
   std::size_t lent_{0};
+  ring_groups groups_;
   std::vector<std::byte> outgoing_; // a message's bytes
 };
 

@@ -85,14 +85,16 @@ TEST_CASE("ring frames: what was encoded is decoded, and nothing else is accepte
     CHECK(decode_ring_frame(std::span{bytes}.first(size)).has_value() == (size == 24 || size == 28));
   bytes[20] = std::byte{0};
   CHECK_FALSE(decode_ring_frame(bytes).has_value());
-  bytes[20] = std::byte{4};
+  bytes[20] = std::byte{7};
   CHECK_FALSE(decode_ring_frame(bytes).has_value());
+  bytes[20] = std::byte{5}; // a block: bytes of any type
+  CHECK(decode_ring_frame(std::span{bytes}.first(27)).has_value());
 }
 
 TEST_CASE("ring frames: a transfer's number says all of it, below the bits of the channel (RF-1)") {
   for (const auto& what : {ring_transfer{0, 0, false, 0}, ring_transfer{5, 17, true, 12345},
                            ring_transfer{ring_transfer::generation_mask, ring_transfer::sum_mask, true,
-                                         static_cast<std::uint32_t>(ring_transfer::place_mask)}}) {
+                                         static_cast<std::uint32_t>(ring_transfer::place_mask), true}}) {
     CHECK(encode(what) >> 56U == 0);
     CHECK(decode_ring_transfer(encode(what)) == what);
   }

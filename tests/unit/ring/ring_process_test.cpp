@@ -12,6 +12,7 @@
 #include "tests/support/notice_board.hpp"
 #include "tests/support/ring_process.hpp"
 #include "tests/unit/collective/collective_contract.hpp"
+#include "tests/unit/collective/group_misfits.hpp"
 #include "tests/unit/ring/ring_worlds.hpp"
 
 namespace troupe {
@@ -30,6 +31,16 @@ TEST_CASE("ring: the contract of the collective holds between processes over UCX
     for (const std::uint64_t arrivals : {1U, 7U, 50U})
       contract::an_abort_splits_nobody(*world, contract::shape_of(3, 8, elements), arrivals);
   }
+}
+
+TEST_CASE("ring: rank groups between processes over UCX (GR-1 to GR-5)") {
+  const auto world = group_worlds::blocking(worlds::ring_processes({}));
+  for (std::uint32_t ranks = 1; ranks <= 4; ++ranks)
+    group_contract::calls_are_right(*world, group_contract::shape_of(ranks, 1024 * 1024), 30'001);
+  group_contract::misfits_are_told(*world, 3, 4096);
+  group_contract::splits_are_groups(*world, 4, 4096);
+  for (const auto call : {group_call::all_reduce, group_call::broadcast, group_call::receive})
+    group_contract::abort_ends_everything(*world, 3, {.call = call, .elements = 5000, .peer = 2});
 }
 
 // What the parent and its forked ranks tell each other.

@@ -1,6 +1,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/unit/collective/collective_contract.hpp"
+#include "tests/unit/collective/group_misfits.hpp"
 #include "tests/unit/ring/ring_worlds.hpp"
 
 namespace troupe {
@@ -16,6 +17,10 @@ TEST_CASE("ring: five ranks, and sums of many pieces, between threads (CO-1)") {
   contract::sums_are_canonical(*world, contract::shape_of(5, 8, 600'001), 3);
   contract::sums_are_canonical(*world, contract::shape_of(5, 4, 600'001), 3);
   contract::sums_are_canonical(*world, contract::shape_of(2, 8, 1'000'000), 3);
+}
+
+TEST_CASE("ring: the contract of rank groups holds between threads (GR-1 to GR-5)") {
+  group_contract::holds_over(*group_worlds::blocking(worlds::ring_threads({})));
 }
 
 } // namespace
