@@ -13,8 +13,8 @@
 //   RT-1    nobody is more than one round ahead of another in what they do together: of each peer, two things
 //           it has shown are remembered, and no more.
 //   RT-2    a block is sent only to a room that its receiver has opened for it, and fills it exactly.
-//   RT-3    a round is over when all have been heard, all that was to come has come, and the transport has let
-//           go of all that left.
+//   RT-3    a round is over when all have been heard, all that was to come has come, and the transport has
+//           let go of all that left.
 // Why:      docs/design/0042-rank-groups-across-hosts.md
 #pragma once
 
