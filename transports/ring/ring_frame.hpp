@@ -3,8 +3,8 @@
 // Flow:     member -> encode -> transport -> decode -> member
 // Fails:    what is no frame is nullopt: the receiver drops it.
 // Invariants:
-//   RF-1    what `decode` accepts has a known word, and a part whole floats; a transfer number gives back what
-//           made it, below 2^56: the bits above belong to whoever shares the transport out.
+//   RF-1    what `decode` accepts has a known word, and a part whole floats; a transfer's number gives back
+//           what made it, below 2^56: the bits above belong to whoever shares the transport out.
 #pragma once
 
 #include <cstddef>
