@@ -70,6 +70,9 @@ void take_a_processor(std::uint32_t rank, std::uint32_t ranks) {
 
 int be_a_rank(const rank_setup& setup, rank_board& board, std::uint32_t rank,
               const allreduce_options& options) {
+  if (rank < options.places.size())
+    if (auto entered = enter(options.places[rank]); !entered)
+      return tell_failure("rank " + std::to_string(rank), entered.failure());
   auto operation = setup(rank);
   if (!operation) return tell_failure("rank " + std::to_string(rank), operation.failure());
   const auto ran = run_rank(**operation, board, rank, options);
@@ -104,10 +107,17 @@ parsed_allreduce_options parse_allreduce_options(int argc, char** argv, const st
   app.add_option("--shards", into.shards, "logical shards of Troupe's sum (as many as ranks)")
       ->check(CLI::Range(1U, 1024U));
   app.add_flag("--keep-memory", into.keep_memory, "Open MPI: malloc gives nothing back to the system");
+  std::vector<std::string> places;
+  app.add_option("--place", places, "NAMESPACE,DEVICE,ADDRESS: of a rank, each (this host)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& ended) {
     out.exit_code = app.exit(ended) == 0 ? 0 : 2;
+  }
+  for (const auto& text : places) {
+    auto place = parse_network_place(text);
+    if (place) into.places.push_back(std::move(*place));
+    if (!place) out.exit_code = tell_failure("--place", place.failure());
   }
   into.bytes -= into.bytes % sizeof(float);
   if (into.shards == 0) into.shards = into.ranks;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bench/collective/rank_board.hpp"
+#include "bench/support/network_place.hpp"
 #include "runtime/base/error.hpp"
 
 namespace troupe::bench {
@@ -23,9 +24,10 @@ struct allreduce_options {
   std::size_t bytes{std::size_t{1} << 20U}; // a multiple of 4
   std::uint32_t iterations{100};
   std::uint32_t warm_up_ms{50};
-  bool pinned{true};       // each rank to a processor, where there are enough
-  std::uint32_t shards{0}; // troupe's: logical shards; 0: one a rank
-  bool keep_memory{false}; // Open MPI's: freed memory stays with the process
+  bool pinned{true};                   // each rank to a processor, where there are enough
+  std::uint32_t shards{0};             // troupe's: logical shards; 0: one a rank
+  std::vector<network_place> places{}; // by rank; empty: this host
+  bool keep_memory{false};             // Open MPI's: freed memory stays with the process
 
   [[nodiscard]] std::size_t elements() const { return bytes / sizeof(float); }
 };

@@ -1,4 +1,5 @@
-// ring_bench [RANKS]...: a table of all-reduces over the ring, against the transport under it.
+// ring_bench [RANKS | NAMESPACE,DEVICE,ADDRESS]...: a table of all-reduces over the ring, against the
+// transport under it; on this host, or each rank at a place of its own (between_namespaces.py).
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -31,17 +32,23 @@ bool print(const troupe::expected<troupe::bench::timed_row>& measured) {
 
 int main(int argc, char** argv) {
   std::vector<std::uint32_t> worlds;
-  for (int i = 1; i < argc; ++i)
-    worlds.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
+  std::vector<troupe::bench::network_place> places;
+  for (int i = 1; i < argc; ++i) {
+    if (auto place = troupe::bench::parse_network_place(argv[i]))
+      places.push_back(*place);
+    else
+      worlds.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
+  }
+  if (!places.empty()) worlds = {static_cast<std::uint32_t>(places.size())};
   if (worlds.empty()) worlds = {2, 4};
   std::printf("%-13s %5s %8s %10s %10s %10s %8s %8s\n", "system", "ranks", "size", "min us", "p50 us",
               "p99 us", "alg GB/s", "bus GB/s");
   bool good = true;
   for (const auto bytes : sizes)
     for (const bool both_ways : {false, true})
-      good = print(troupe::bench::measure_bulk(both_ways, bytes, iterations_for(bytes))) && good;
+      good = print(troupe::bench::measure_bulk(both_ways, bytes, iterations_for(bytes), places)) && good;
   for (const auto ranks : worlds)
     for (const auto bytes : sizes)
-      good = print(troupe::bench::measure_ring(ranks, bytes, iterations_for(bytes))) && good;
+      good = print(troupe::bench::measure_ring(ranks, bytes, iterations_for(bytes), places)) && good;
   return good ? EXIT_SUCCESS : EXIT_FAILURE;
 }

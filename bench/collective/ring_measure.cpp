@@ -67,14 +67,27 @@ private:
   bool failed_{false};
 };
 
+// Lives until the process exits.
+expected<test::ring_process*> open_at(const std::vector<network_place>& places, std::uint32_t rank,
+                                      const ring_settings& settings) {
+  ucx_settings lanes;
+  if (rank < places.size()) {
+    if (auto entered = enter(places[rank]); !entered) return entered.failure();
+    lanes.devices = places[rank].device;
+  }
+  return new test::ring_process{settings, std::move(lanes)};
+}
+
 } // namespace
 
 expected<timed_row> measure_ring(std::uint32_t ranks, std::size_t bytes, std::uint32_t iterations,
-                                 ring_settings settings) {
+                                 const std::vector<network_place>& places, ring_settings settings) {
   test::notice_board board{ranks};
   return measure({.system = "troupe-ring", .canonical = true, .ranks = ranks, .bytes = bytes}, iterations,
                  [&](std::uint32_t rank) -> expected<operation> {
-                   auto* here = new test::ring_process{settings}; // until the process exits
+                   auto made = open_at(places, rank, settings);
+                   if (!made) return made.failure();
+                   auto* here = *made;
                    const collective_shape shape{.generation = generation_id{1},
                                                 .world = ranks,
                                                 .shards = ranks,
@@ -97,14 +110,18 @@ expected<timed_row> measure_ring(std::uint32_t ranks, std::size_t bytes, std::ui
                  });
 }
 
-expected<timed_row> measure_bulk(bool both_ways, std::size_t bytes, std::uint32_t iterations) {
+expected<timed_row> measure_bulk(bool both_ways, std::size_t bytes, std::uint32_t iterations,
+                                 const std::vector<network_place>& places) {
   test::notice_board board{2};
   return measure({.system = both_ways ? "ucx-both-ways" : "ucx-one-way", .ranks = 2, .bytes = bytes},
                  iterations, [&](std::uint32_t rank) -> expected<operation> {
-                   auto* here = new test::ring_process{}; // until the process exits, like the next
+                   auto made = open_at(places, rank, {});
+                   if (!made) return made.failure();
+                   auto* here = *made;
                    const auto peers = board.exchange(rank, here->who());
                    if (peers.size() != 2) return error{errc::timed_out, "the other rank did not come"};
                    const auto& peer = peers[1 - rank];
+                   // Until the process exits.
                    auto* end = new bulk_end{*here, peer.incarnation, both_ways || rank == 0,
                                             both_ways || rank == 1, bytes};
                    test::on(here->loop(), [&] {

@@ -1,0 +1,77 @@
+"""The sum of gradients between two network namespaces, beside the transport under it and Gloo.
+
+Usage:  sudo python3 bench/collective/between_namespaces.py [--build build] [--repetitions 3]
+Output: a table of medians of the repetitions, whose programs take turns, and the ratios that are asked for.
+The time of a sum is that of its slower rank; every rank rewrites its input before each. `transport` moves the
+bytes of the sum, one transfer each way at the same time, over sessions as a job has them.
+Exit code 77 where namespaces are not permitted.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "process"))
+from namespaces import Cable, permitted  # noqa: E402
+
+SIZES = {"4KiB": 4 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "16MiB": 16 << 20, "64MiB": 64 << 20}
+ITERATIONS = {"4KiB": 1000, "64KiB": 1000, "1MiB": 200, "16MiB": 20, "64MiB": 10}
+NAMES = {"troupe-ring": "troupe", "ucx-both-ways": "transport"}
+
+
+def places(cable):
+    return [f"{name},{device},{address.split('/')[0]}" for name, device, address in cable.sides.values()]
+
+
+def ours(build, cable, times):
+    done = subprocess.run([f"{build}/bin/ring_bench", *places(cable)], capture_output=True, text=True,
+                          check=True)
+    for line in done.stdout.splitlines()[1:]:
+        system, _, size, _, p50, *_ = line.split()
+        if system in NAMES:
+            times.setdefault((NAMES[system], size), []).append(float(p50))
+
+
+def gloo(build, cable, times):
+    program = f"{build}/bin/allreduce_gloo"
+    if not os.path.exists(program):
+        return
+    where = [word for place in places(cable) for word in ("--place", place)]
+    for size, count in SIZES.items():
+        done = subprocess.run([program, "--ranks", "2", "--bytes", str(count), "--iterations",
+                               str(ITERATIONS[size]), *where], capture_output=True, text=True, check=True)
+        times.setdefault(("gloo", size), []).append(json.loads(done.stdout)["time_us"]["p50"])
+
+
+def main():
+    options = argparse.ArgumentParser(description="Sums between two network namespaces, and Gloo's.")
+    options.add_argument("--build", default="build", help="folder of the build (build)")
+    options.add_argument("--repetitions", type=int, default=3, help="of every program, by turns (3)")
+    chosen = options.parse_args()
+    missing = permitted()
+    if missing:
+        print(f"SKIPPED: {missing}")
+        return 77
+    times = {}
+    with Cable() as cable:
+        for turn in range(chosen.repetitions):
+            print(f"turn {turn + 1} of {chosen.repetitions}", file=sys.stderr)
+            ours(chosen.build, cable, times)
+            gloo(chosen.build, cable, times)
+    median = {key: statistics.median(each) for key, each in times.items()}
+    print(f"{'size':>6} {'troupe, us':>12} {'transport, us':>14} {'gloo, us':>12} "
+          f"{'bandwidth / transport':>22} {'gloo / troupe':>14}")
+    for size in SIZES:
+        one, under = median["troupe", size], median["transport", size]
+        other = median.get(("gloo", size))
+        print(f"{size:>6} {one:12.1f} {under:14.1f} {other or float('nan'):12.1f} {under / one:22.2f} "
+              f"{(other or float('nan')) / one:14.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
