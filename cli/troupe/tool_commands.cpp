@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 7> built{"run", "ckpt", "bench", "sim", "chaos", "doctor", "flight"};
 constexpr std::array<std::string_view, 1> planned{"top"};
-constexpr std::array<std::string_view, 5> benches_built{"step", "recovery", "allreduce", "message", "overlap"};
+constexpr std::array<std::string_view, 5> benches_built{"step", "recovery", "allreduce", "message",
+                                                        "overlap"};
 constexpr std::array<std::string_view, 2> benches_planned{"checkpoint", "data"};
 
 constexpr std::array<std::string_view, 3> run_valued{"-n", "--as", "--grace"};
