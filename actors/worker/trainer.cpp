@@ -93,6 +93,7 @@ public:
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return inner_->contribution(index);
   }
+  void begin(element_range part, part_done done) override { inner_->begin(part, std::move(done)); }
   void all_reduce(all_reduce_done done) override {
     owner_.doing(activity::in_collective);
     inner_->all_reduce(std::move(done));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/telemetry/flight_compare.hpp"
+#include "runtime/telemetry/flight_overlap.hpp"
 
 namespace troupe {
 namespace {
@@ -27,6 +28,28 @@ json rank_json(const flight_dump& dump) {
            {"records", dump.records.size()},
            {"damage", dump.damage}};
   return out;
+}
+
+json step_json(const overlapped_step& step) {
+  auto parts = json::array();
+  for (const auto& one : step.parts)
+    parts.push_back({{"bytes", one.bytes}, {"began_ms", to_ms(one.began)}, {"ended_ms", to_ms(one.ended)}});
+  return {{"step", step.step.value()},
+          {"rank", step.rank.value()},
+          {"backward_end_ms", to_ms(step.backward_end)},
+          {"sum_end_ms", to_ms(step.sum_end)},
+          {"hidden", step.hidden()},
+          {"parts", std::move(parts)}};
+}
+
+// By step, then by rank.
+std::vector<overlapped_step> steps_of(const std::vector<flight_dump>& dumps, std::size_t count) {
+  std::vector<overlapped_step> all;
+  for (const auto& one : dumps)
+    for (auto& step : overlap_of(one, count))
+      all.push_back(std::move(step));
+  std::ranges::stable_sort(all, {}, &overlapped_step::step);
+  return all;
 }
 
 json generation_json(generation_id generation, const std::vector<flight_dump>& dumps,
@@ -77,6 +100,12 @@ int run_flight(storage& files, const flight_options& options, std::ostream& out,
     differ = differ || finding.what != flight_verdict::agree;
     if (!options.json) out << "generation " << to_string(generation) << ": " << finding.text << "\n";
     generations.push_back(generation_json(generation, dumps, finding));
+    if (options.steps == 0) continue;
+    auto& steps = generations.back()["steps"] = json::array();
+    for (const auto& step : steps_of(dumps, options.steps)) {
+      steps.push_back(step_json(step));
+      if (!options.json) out << "  " << to_text(step) << "\n";
+    }
   }
   const int code = differ ? exit_differ : damaged ? exit_unreadable : exit_agree;
   if (!options.json) return code;

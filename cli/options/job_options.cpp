@@ -45,6 +45,13 @@ wrong span_of_time(job_settings& s, std::string_view text) {
   s.*Member = *value;
   return std::nullopt;
 }
+template <auto Member>
+wrong size(job_settings& s, std::string_view text) {
+  const auto value = parse_size(text);
+  if (!value) return "not a size";
+  s.*Member = *value;
+  return std::nullopt;
+}
 wrong resume(job_settings& s, std::string_view text) {
   const auto choice = parse_resume(text);
   if (!choice) return "neither a word nor a step";
@@ -72,7 +79,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 30> table{{
+constexpr std::array<job_option, 31> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -96,6 +103,8 @@ constexpr std::array<job_option, 30> table{{
      "1 to 4096", number<&js::shards>},
     {"--accumulate", "N", training, "global batches summed in one step (1)", "a whole number from 1",
      number<&js::accumulate>},
+    {"--bucket", "SIZE", training, "gradients summed while backward goes on, 0 for none (4MiB)",
+     "0, or a size such as 4MiB", size<&js::bucket>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},
 
     {"--checkpoint-dir", "DIR", checkpoints, "where checkpoints go (none are taken)", any_path,

@@ -51,7 +51,8 @@ private:
   host_own_process self_;
   std::shared_ptr<black_box> box_;
   host_process processes_{loop_};
-  shm_collective collectives_;
+  thread_executor lane_{"troupe-sums"}; // parts of sums, while the device computes
+  shm_collective collectives_{{.lane = &lane_}};
   std::unique_ptr<ucx_transport> network_;
   cpu_device compute_;
   thread_executor reader_{"troupe-reader"};

@@ -13,6 +13,7 @@ constexpr std::uint64_t changes_by_worker = 40; // to the disk, in a whole job
 constexpr std::uint64_t changes_by_director = 8;
 constexpr std::uint64_t random_strikes_max = 5;
 constexpr std::uint64_t damaged_transfers_max = 12;
+constexpr std::uint64_t parts_until_killed = 300; // a few steps of all workers of a small job
 // More deaths of one worker without progress would rightly end the job.
 constexpr std::uint64_t random_deaths_max = 2;
 
@@ -49,6 +50,18 @@ void all_but_one(strikes& s) {
         return "process " + std::to_string(struck) + " is killed while it passes the state on";
       },
       0);
+}
+
+// Inside a sum that others have begun, and will not be complete: at any part of any step, twice.
+void kill_in_part(strikes& s) {
+  for (int i = 0; i < 2; ++i)
+    s.plan(
+        [count = 1 + s.draw(parts_until_killed)](cluster& in, strikes&) {
+          in.machine().collectives.kill_at_part(count);
+          return std::optional{"the worker that begins part " + std::to_string(count) +
+                               " of a sum from now on is killed in it"};
+        },
+        i == 0 ? 0 : s.any_time());
 }
 
 void recovery_kill(strikes& s) {
@@ -341,6 +354,8 @@ constexpr std::array scenarios{
         "all-but-one",
         "all workers but one are killed at once; a replacement is killed while it passes the state on",
         all_but_one},
+    fault_scenario{"kill-in-part", "workers are killed between two parts of a sum (workloads with buckets)",
+                   kill_in_part},
     fault_scenario{"recovery-kill", "a second worker is killed while the first one's loss is being healed",
                    recovery_kill},
     fault_scenario{"flap", "workers are killed again and again", flap},

@@ -12,21 +12,35 @@ namespace {
 
 constexpr synthetic_shape train_data{.samples = 96, .features = 6, .classes = 4, .seed = 3, .noise = 0.4F};
 
-// One linear layer, softmax, cross-entropy; plain loops in a fixed order.
+// The weights of one feature, in the memory that `memory_of` gives for a parameter.
+template <class Memory>
+auto row_of(std::span<const parameter> weights, std::size_t feature, std::size_t classes, Memory memory_of) {
+  return weights.size() > 1 ? memory_of(weights[feature])
+                            : memory_of(weights[0]).subspan(feature * classes, classes);
+}
+
+// One linear layer, softmax, cross-entropy; plain loops in a fixed order. Its weights are one parameter, or
+// one for each feature.
 class softmax_regression final : public model {
 public:
-  softmax_regression(model_context& context, std::size_t features, std::size_t classes)
+  softmax_regression(model_context& context, std::size_t features, std::size_t classes, bool by_feature)
       : features_{features}
       , classes_{classes}
-      , weights_{context.declare("weights", {features, classes}, context.uniform("weights", 0.1F))}
-      , bias_{context.declare("bias", {classes}, model_context::zeros())}
-      , error_(classes) {}
+      , error_(classes) {
+    if (!by_feature)
+      weights_.push_back(context.declare("weights", {features, classes}, context.uniform("weights", 0.1F)));
+    for (std::size_t f = 0; by_feature && f < features; ++f) {
+      const auto name = "weights" + std::to_string(f);
+      weights_.push_back(context.declare(name, {classes}, context.uniform(name, 0.1F)));
+    }
+    bias_ = context.declare("bias", {classes}, model_context::zeros());
+  }
 
   shard_result train_shard(const batch_view& shard, const parameter_view& parameters,
                            gradient_sink& sink) override {
-    const auto to_weights = sink.gradient(weights_);
     const auto to_bias = sink.gradient(bias_);
-    std::ranges::fill(to_weights, 0.0F);
+    for (const auto one : weights_)
+      std::ranges::fill(sink.gradient(one), 0.0F);
     std::ranges::fill(to_bias, 0.0F);
     shard_result result;
     for (std::size_t i = 0; i < shard.samples; ++i) {
@@ -35,11 +49,13 @@ public:
       for (std::size_t c = 0; c < classes_; ++c) {
         to_bias[c] += error_[c];
         for (std::size_t f = 0; f < features_; ++f)
-          to_weights[f * classes_ + c] += inputs[f] * error_[c];
+          row_of(weights_, f, classes_, [&](parameter p) { return sink.gradient(p); })[c] +=
+              inputs[f] * error_[c];
       }
     }
-    sink.ready(weights_);
     sink.ready(bias_);
+    for (auto i = weights_.size(); i-- > 0;)
+      sink.ready(weights_[i]);
     return result;
   }
 
@@ -58,12 +74,12 @@ public:
 private:
   // Leaves softmax - one-hot in `error_`; returns the loss.
   double forward(std::span<const float> inputs, std::uint8_t label, const parameter_view& parameters) {
-    const auto w = parameters.values(weights_);
     const auto b = parameters.values(bias_);
     std::ranges::copy(b, error_.begin());
     for (std::size_t f = 0; f < features_; ++f) {
+      const auto w = row_of(weights_, f, classes_, [&](parameter p) { return parameters.values(p); });
       for (std::size_t c = 0; c < classes_; ++c)
-        error_[c] += inputs[f] * w[f * classes_ + c];
+        error_[c] += inputs[f] * w[c];
     }
     const float largest = *std::ranges::max_element(error_);
     float sum = 0;
@@ -80,8 +96,8 @@ private:
 
   std::size_t features_;
   std::size_t classes_;
-  parameter weights_; // [features, classes]
-  parameter bias_;    // [classes]
+  std::vector<parameter> weights_; // one [features, classes], or [classes] each
+  parameter bias_;                 // [classes]
   std::vector<float> error_;
 };
 
@@ -105,22 +121,31 @@ private:
   shard_listener listener_;
 };
 
-training_graph softmax_graph() {
+training_graph softmax_graph(bool by_feature) {
   auto test_data = train_data;
   test_data.samples = 40;
   training_graph graph{{.name = "simulated", .summary = "Softmax regression in simulation."}};
   graph.dataset([](const job_settings&) { return synthetic_source(train_data); })
       .test([test_data](const job_settings&) { return synthetic_source(test_data); })
       .prefetch({.ready_batches = 3})
-      .train([](model_context& context) -> std::unique_ptr<model> {
-        return std::make_unique<softmax_regression>(context, train_data.features, train_data.classes);
+      .train([by_feature](model_context& context) -> std::unique_ptr<model> {
+        return std::make_unique<softmax_regression>(context, train_data.features, train_data.classes,
+                                                    by_feature);
       })
       .optimize(sgd{.momentum = 0.9F}, cosine{.peak = 0.2F, .warmup_steps = 5});
   return graph;
 }
 
+training_graph whole_graph() {
+  return softmax_graph(false);
+}
+
+training_graph layered_graph() {
+  return softmax_graph(true);
+}
+
 training_graph adamw_graph() {
-  auto graph = softmax_graph();
+  auto graph = whole_graph();
   graph.optimize(adamw{}, cosine{.peak = 0.05F, .warmup_steps = 3}, 0.5F);
   return graph;
 }
@@ -144,13 +169,16 @@ std::vector<workload> make_workloads() {
   accumulate_job.steps = 23;
   accumulate_job.accumulate = 3;
   accumulate_job.checkpoint_every = 1;
+  auto bucket_job = small_job();
+  bucket_job.bucket = 64; // each parameter by itself
   auto wide_job = small_job();
   wide_job.global_batch = wide_job.shards = limits::workers_max;
   wide_job.checkpoint_every = 25;
-  return {{"softmax", softmax_graph, small_job()},
+  return {{"softmax", whole_graph, small_job()},
           {"adamw", adamw_graph, adamw_job},
-          {"accumulate", softmax_graph, accumulate_job},
-          {"wide", softmax_graph, wide_job}};
+          {"accumulate", whole_graph, accumulate_job},
+          {"buckets", layered_graph, bucket_job},
+          {"wide", whole_graph, wide_job}};
 }
 
 } // namespace

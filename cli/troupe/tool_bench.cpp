@@ -5,6 +5,7 @@
 
 #include "bench/collective/allreduce_bench.hpp"
 #include "bench/message/message_bench.hpp"
+#include "bench/overlap/overlap_bench.hpp"
 #include "bench/recovery/recovery_bench.hpp"
 #include "bench/step/step_bench.hpp"
 #include "bench/support/job_runner.hpp"
@@ -31,6 +32,11 @@ expected<bench::bench_report> measure(const bench_command& command, bench::job_r
     bench::allreduce_bench_settings settings{.quick = command.quick};
     settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
     return bench::bench_allreduce(runner, settings, tell);
+  }
+  if (command.what == bench_kind::overlap) {
+    bench::overlap_bench_settings settings{.quick = command.quick};
+    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
+    return bench::bench_overlap(runner, settings, tell);
   }
   bench::step_bench_settings settings{.data = command.data, .quick = command.quick};
   if (command.quick) settings.samples = 16000;

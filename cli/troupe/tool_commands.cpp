@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 7> built{"run", "ckpt", "bench", "sim", "chaos", "doctor", "flight"};
 constexpr std::array<std::string_view, 1> planned{"top"};
-constexpr std::array<std::string_view, 4> benches_built{"step", "recovery", "allreduce", "message"};
+constexpr std::array<std::string_view, 5> benches_built{"step", "recovery", "allreduce", "message",
+                                                        "overlap"};
 constexpr std::array<std::string_view, 2> benches_planned{"checkpoint", "data"};
 
 constexpr std::array<std::string_view, 3> run_valued{"-n", "--as", "--grace"};
@@ -37,6 +38,7 @@ constexpr auto bench_footer = R"(
              allocations and page faults of a step
   recovery   workers are killed and stopped: when it is noticed, when training goes on; beside a full restart
   allreduce  the sum of gradients between processes of one host beside Gloo, Open MPI and memory copies
+  overlap    gradients summed during backward beside after it, where both take equally long
   message    actor messages between two processes beside raw UCX, CAF's network module and gRPC
 
 Tables go to standard output, what is being run to standard error.)";
@@ -94,6 +96,10 @@ CLI::App* declare_bench(CLI::App& app, parsed& into) {
   add_common(*allreduce, into, bench_kind::allreduce);
   allreduce
       ->add_option("--repetitions", into.bench.repetitions, "runs of each system at each size, in turns (5)")
+      ->check(CLI::Range(1U, 1000U));
+  auto* overlap = bench->add_subcommand("overlap", "gradients summed during backward, beside after it");
+  add_common(*overlap, into, bench_kind::overlap);
+  overlap->add_option("--repetitions", into.bench.repetitions, "rounds of each row, which take turns (5)")
       ->check(CLI::Range(1U, 1000U));
   auto* message = bench->add_subcommand("message", "actor messages between processes, beside baselines");
   add_common(*message, into, bench_kind::message);

@@ -25,7 +25,7 @@ struct run_command {
   bool json{false};
 };
 
-enum class bench_kind : unsigned char { step, recovery, allreduce, message };
+enum class bench_kind : unsigned char { step, recovery, allreduce, message, overlap };
 
 struct bench_command {
   bench_kind what{bench_kind::step};

@@ -115,7 +115,7 @@ double mlp::loss_and_error(std::span<const std::uint8_t> labels) {
 }
 
 void mlp::backward(std::span<const float> inputs, std::size_t samples, const weights& w,
-                   const gradients& into, bool first) {
+                   const gradients& into, bool first, gradient_sink* told) {
   const auto x = view(inputs, samples, shape_.inputs);
   const auto hidden = view(std::span<const float>{hidden_}, samples, shape_.hidden);
   const auto error = view(std::span<const float>{logits_}, samples, shape_.classes);
@@ -123,10 +123,12 @@ void mlp::backward(std::span<const float> inputs, std::size_t samples, const wei
 
   transposed_product(view(into.w2, shape_.hidden, shape_.classes), hidden, error, first);
   sum_rows(into.b2, logits_, samples, first);
+  if (told != nullptr) told->ready(w2_), told->ready(b2_);
   hidden_error.noalias() = error * view(w.w2, shape_.hidden, shape_.classes).transpose();
   hidden_error = (hidden.array() > 0.0F).select(hidden_error, 0.0F);
   transposed_product(view(into.w1, shape_.inputs, shape_.hidden), x, hidden_error, first);
   sum_rows(into.b1, hidden_error_, samples, first);
+  if (told != nullptr) told->ready(w1_), told->ready(b1_);
 }
 
 shard_result mlp::train_shard(const batch_view& shard, const parameter_view& parameters,
@@ -141,10 +143,9 @@ shard_result mlp::train_shard(const batch_view& shard, const parameter_view& par
     const auto inputs = shard.inputs.subspan(begin * shape_.inputs, samples * shape_.inputs);
     forward(inputs, samples, w);
     loss += loss_and_error(shard.labels.subspan(begin, samples));
-    backward(inputs, samples, w, into, begin == 0);
+    const bool last = begin + samples == shard.samples;
+    backward(inputs, samples, w, into, begin == 0, last ? &sink : nullptr);
   }
-  for (const auto p : {w2_, b2_, w1_, b1_})
-    sink.ready(p);
   return {loss};
 }
 

@@ -41,8 +41,9 @@ private:
   void check(const batch_view& batch) const;
   void forward(std::span<const float> inputs, std::size_t samples, const weights& w);
   double loss_and_error(std::span<const std::uint8_t> labels);
+  // Tells `told`, unless null, of each gradient that is complete.
   void backward(std::span<const float> inputs, std::size_t samples, const weights& w, const gradients& into,
-                bool first);
+                bool first, gradient_sink* told);
 
   mlp_shape shape_;
   parameter w1_; // [inputs, hidden]

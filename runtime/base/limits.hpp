@@ -13,6 +13,8 @@ inline constexpr std::uint32_t global_batch_max = 1U << 20;
 inline constexpr std::size_t envelope_bytes_max = 256 * 1024;             // larger payloads travel as bulk
 inline constexpr std::size_t payload_bytes_max = envelope_bytes_max + 64; // of a transport's message
 inline constexpr std::size_t bulk_bytes_max = std::size_t{1} << 34;
+inline constexpr std::size_t bucket_bytes_min = 64; // of gradients that are summed together; 0 is no buckets
+inline constexpr std::size_t bucket_bytes_max = std::size_t{1} << 30;
 inline constexpr std::size_t error_text_bytes_max = 4096;
 inline constexpr std::size_t name_bytes_max = 256;
 

@@ -18,6 +18,7 @@ public:
     if (index == 0) own_ = place;
     return place;
   }
+  void begin(element_range part, part_done done) override { inner_->begin(part, std::move(done)); }
   void all_reduce(all_reduce_done done) override {
     const auto now = around_.switches.now();
     const auto& slow = around_.switches.slow_worker;

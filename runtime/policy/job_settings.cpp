@@ -78,6 +78,8 @@ result check_workers(const job_settings& s) {
 result check_batch(const job_settings& s) {
   if (const auto r = in_range("--global-batch", s.global_batch, 1, limits::global_batch_max); !r) return r;
   if (const auto r = in_range("--accumulate", s.accumulate, 1, limits::global_batch_max); !r) return r;
+  if (s.bucket != 0 && (s.bucket < limits::bucket_bytes_min || s.bucket > limits::bucket_bytes_max))
+    return refused("--bucket", format_size(s.bucket), "out of range", "0, or 64 bytes to 1GiB");
   const std::uint64_t unit = s.shards;
   if (s.global_batch % unit == 0) return {};
   const std::uint64_t below = s.global_batch / unit * unit;

@@ -47,6 +47,7 @@ struct job_settings {
   std::uint32_t shards{8};
   std::uint32_t accumulate{1}; // global batches whose gradients are summed in one step
   std::uint64_t seed{1};
+  std::uint64_t bucket{4U << 20U}; // bytes of gradients summed while backward goes on; 0: none are
 
   // Checkpoints
   std::string checkpoint_dir{}; // empty: none

@@ -4,7 +4,8 @@
 // along one fixed binary tree over the shards (canonical_plan.hpp), whatever the number of ranks. A rank
 // contributes one partial sum for each maximal tree node that it owns whole.
 //
-// Threads: `contribution` and `all_reduce` on the device's executor; `abort` and `arrivals` from any thread.
+// Threads: `contribution`, `begin` and `all_reduce` on the device's executor; `abort` and `arrivals` from any
+// thread.
 //
 // Invariants:
 //   CO-1    the bits of a sum depend on the shards' values only: not on ranks, timing or slices.
@@ -13,6 +14,9 @@
 //   CO-3    a communicator never exchanges a byte with another generation's.
 //   CO-4    a sum says which one of its communicator it is: 1, 2, 3, ... in order. The number is given by
 //           the sum itself, so who was not in it cannot name it.
+//   CO-5    a sum may be begun in parts, from the last element down: each part ends where the one before it
+//           began. All ranks begin the same parts in the same order. Parts change neither bits nor numbers:
+//           the sum is one, complete for all of its parts or for none.
 #pragma once
 
 #include <cstddef>
@@ -48,13 +52,24 @@ struct collective_shape {
   std::vector<collective_member> members{}; // by rank; a collective of one host does without
 };
 
+// Elements [begin, end).
+struct element_range {
+  std::size_t begin{0};
+  std::size_t end{0};
+  [[nodiscard]] constexpr std::size_t size() const { return end - begin; }
+  constexpr bool operator==(const element_range&) const = default;
+};
+
 struct reduction {
-  std::span<const float> sum; // valid until the next `all_reduce`
+  std::span<const float> sum; // valid until the next `begin` or `all_reduce`
   std::uint64_t number{0};    // CO-4
 };
 
 // errc::aborted when there is no sum.
 using all_reduce_done = inline_function<void(expected<reduction>), 64>;
+
+// A part of a sum is complete at this rank. Runs on whatever thread found that out: it only notes it.
+using part_done = inline_function<void(), 32>;
 
 class communicator {
 public:
@@ -62,8 +77,12 @@ public:
   // Memory [elements], 64-byte aligned, for the partial sum of this rank's `index`-th owned tree node
   // (order of canonical_plan::owned_nodes). Written by the caller between two all-reduces.
   [[nodiscard]] virtual std::span<float> contribution(std::size_t index) = 0;
-  // Sums all contributions of all ranks. Every rank calls it in the same order. `done` runs on the
-  // device's executor, possibly before this call returns.
+  // The elements `part` of all contributions of this rank are final for the coming sum, which may start on
+  // them while the others are still written (CO-5). `done` is dropped where parts are not summed by
+  // themselves, as here, and where the sum ends without this one.
+  virtual void begin(element_range /*part*/, part_done /*done*/) {}
+  // Sums all contributions of all ranks: what was begun, and the rest. Every rank calls it in the same order.
+  // `done` runs on the device's executor, possibly before this call returns.
   virtual void all_reduce(all_reduce_done done) = 0;
   virtual void abort() noexcept = 0; // any thread; idempotent
   // By rank, how many meeting points of this communicator it has reached; the rank that is behind is the one

@@ -1,8 +1,11 @@
 #include "runtime/sim/sim_collective.hpp"
 
+#include <algorithm>
+#include <csignal>
 #include <vector>
 
 #include "runtime/policy/canonical_sum.hpp"
+#include "runtime/seams/sum_parts.hpp"
 #include "runtime/sim/sim_group.hpp"
 
 namespace troupe {
@@ -27,8 +30,12 @@ public:
       , result_(shape.elements)
       , arrived_(shape.world)
       , arrivals_(shape.world) {
-    for (std::uint32_t i = 0; i < sum_.slots(); ++i)
+    for (std::uint32_t i = 0; i < sum_.slots(); ++i) {
       slots_.emplace_back(shape.elements + alignment_elements);
+      taken_.emplace_back(shape.elements);
+    }
+    for (std::uint32_t rank = 0; rank < shape.world; ++rank)
+      begun_.emplace_back(shape.elements);
     if (shape.group_bytes > 0) groups_ = std::make_shared<sim_groups>(hub, shape.world);
   }
 
@@ -41,6 +48,26 @@ public:
     return {memory.data() + skip, shape_.elements};
   }
 
+  void begin(std::uint32_t rank, sim_process& who, element_range part, part_done done) {
+    if (shape_.world == 1) return;
+    if (hub_.fatal_part_ > 0 && --hub_.fatal_part_ == 0) return hub_.world_.kill(who.pid(), SIGKILL);
+    auto& own = begun_[rank];
+    own.left.begin(part);
+    take(rank, part);
+    own.parts.push_back(part);
+    own.waiting.push_back(std::move(done));
+    const auto index = own.parts.size() - 1;
+    const auto same = [&](const begun& other) {
+      if (other.parts.size() <= index) return false;
+      invariant(other.parts[index] == part, "CO-5: all ranks begin the same parts");
+      return true;
+    };
+    if (aborted_ || !std::ranges::all_of(begun_, same)) return;
+    for (auto& one : begun_)
+      if (index < one.waiting.size() && one.waiting[index]) one.waiting[index]();
+  }
+  void forget(std::uint32_t rank) { begun_[rank].waiting.clear(); } // nobody is told any more
+
   void arrive(std::uint32_t rank, sim_process& who, all_reduce_done done) {
     ++arrivals_[rank];
     if (hub_.observer_ != nullptr) hub_.observer_->on_arrival(who.pid());
@@ -51,11 +78,16 @@ public:
       if (one == nullptr) return;
       pids.push_back(one->process->pid());
     }
-    std::vector<const float*> contributions;
     for (std::uint32_t r = 0; r < shape_.world; ++r) {
-      for (std::uint32_t i = 0; i < sum_.slots_of(r); ++i)
-        contributions.push_back(slot(r, i).data());
+      for (const auto rest : begun_[r].left.take_rest())
+        take(r, rest);
+      invariant(begun_[r].parts == begun_[rank].parts, "CO-5: all ranks begin the same parts");
     }
+    for (auto& one : begun_)
+      one.parts.clear(), one.waiting.clear();
+    std::vector<const float*> contributions;
+    for (const auto& one : taken_)
+      contributions.push_back(one.data());
     sum_.evaluate(contributions, 0, shape_.elements, result_.data());
     const auto number = ++hub_.sums_;
     ++made_;
@@ -76,6 +108,20 @@ public:
   }
 
 private:
+  struct begun {
+    explicit begun(std::size_t elements)
+        : left{elements} {}
+    sum_parts left;
+    std::vector<element_range> parts; // of the coming sum
+    std::vector<part_done> waiting;
+  };
+  void take(std::uint32_t rank, element_range part) {
+    for (std::uint32_t i = 0; i < sum_.slots_of(rank); ++i) {
+      const auto from = slot(rank, i).subspan(part.begin, part.size());
+      std::ranges::copy(from,
+                        taken_[sum_.first_slot(rank) + i].begin() + static_cast<std::ptrdiff_t>(part.begin));
+    }
+  }
   struct waiter {
     sim_process* process{nullptr}; // the world keeps ended ones
     all_reduce_done done;
@@ -122,8 +168,10 @@ private:
   sim_collective_hub& hub_;
   collective_shape shape_;
   canonical_sum sum_;
-  std::vector<std::vector<float>> slots_;
+  std::vector<std::vector<float>> slots_; // where contributions are written
+  std::vector<std::vector<float>> taken_; // as they were when they were begun
   std::vector<float> result_;
+  std::vector<begun> begun_; // by rank
   std::vector<std::unique_ptr<waiter>> arrived_;
   std::vector<std::uint64_t> arrivals_;
   std::uint64_t made_{0}; // sums of this meeting; the next waits until everybody has taken it
@@ -140,8 +188,14 @@ public:
       , owner_{owner}
       , rank_{rank}
       , group_{meeting_->join_group(rank, owner)} {}
+  ~sim_communicator() override { meeting_->forget(rank_); }
+  sim_communicator(const sim_communicator&) = delete;
+  sim_communicator& operator=(const sim_communicator&) = delete;
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return meeting_->slot(rank_, index);
+  }
+  void begin(element_range part, part_done done) override {
+    if (owner_.alive()) meeting_->begin(rank_, owner_, part, std::move(done));
   }
   void all_reduce(all_reduce_done done) override {
     if (owner_.alive()) meeting_->arrive(rank_, owner_, std::move(done)); // SW-3

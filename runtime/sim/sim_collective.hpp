@@ -1,5 +1,6 @@
 // Simulated collective: all communicators of all simulated processes, summed canonically, finished after a
-// delay drawn from the seed.
+// delay drawn from the seed. What is begun as a part is copied there and then, and summed as it was: whoever
+// writes to it afterwards, or begins other parts than the other ranks (CO-5), is found out.
 //
 // A dead member never arrives: only `abort` ends the wait, as on real memory. An abort that meets a sum which
 // is complete but not yet taken: in memory that all share, every rank still gets it. With `aborts_split`, as
@@ -38,6 +39,8 @@ public:
       : world_{world} {}
   [[nodiscard]] std::unique_ptr<collective> make_collective(sim_process& owner);
   void set_aborts_split(bool split) { aborts_split_ = split; }
+  // The process that begins the `count`-th part from now on is killed inside the call.
+  void kill_at_part(std::uint64_t count) { fatal_part_ = count; }
   void set_observer(sim_collective_observer* observer) { observer_ = observer; } // not owned; may be null
 
 private:
@@ -48,6 +51,7 @@ private:
   sim_collective_observer* observer_{nullptr};
   std::map<std::string, std::shared_ptr<sim_meeting>> meetings_;
   bool aborts_split_{false};
+  std::uint64_t fatal_part_{0}; // 0: none
   std::uint64_t next_{1};
   std::uint64_t sums_{0};
 };

@@ -69,9 +69,10 @@ std::string have(const std::vector<std::uint32_t>& ranks) {
 
 // "sum #41 of step 41 (of 407080 float32)".
 std::string call_text(const flight_record& call) {
-  auto text = std::string{to_string(call.call)} + " #" + std::to_string(call.sequence) + " of step " +
-              std::to_string(call.step);
-  if (call.group > 1) text += " in group " + std::to_string(call.group);
+  const bool part = call.group == flight_parts_group;
+  auto text = std::string{part ? "part" : to_string(call.call)} + " #" + std::to_string(call.sequence) +
+              " of step " + std::to_string(call.step);
+  if (call.group > 1 && !part) text += " in group " + std::to_string(call.group);
   return text;
 }
 

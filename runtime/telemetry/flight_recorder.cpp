@@ -1,6 +1,7 @@
 #include "runtime/telemetry/flight_recorder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <utility>
 
@@ -119,15 +120,30 @@ public:
       , generation_{shape.generation}
       , elements_{shape.elements}
       , inner_{std::move(inner)} {
-    if (auto* const general = inner_->group(); general != nullptr) {
-      std::vector<std::uint32_t> everybody(shape.world);
-      std::iota(everybody.begin(), everybody.end(), 0U);
-      group_ = std::make_unique<recorded_group>(owner_, generation_, 1, *general, std::move(everybody));
-    }
+    std::vector<std::uint32_t> everybody(shape.world);
+    std::iota(everybody.begin(), everybody.end(), 0U);
+    if (auto* const general = inner_->group(); general != nullptr)
+      group_ = std::make_unique<recorded_group>(owner_, generation_, 1, *general, everybody);
+    everybody_ = std::move(everybody);
   }
 
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return inner_->contribution(index);
+  }
+  void begin(element_range part, part_done done) override {
+    if (begun_ == parts_.size()) return inner_->begin(part, std::move(done));
+    if (!everybody_.empty()) owner_.add_group({flight_parts_group, std::exchange(everybody_, {})});
+    auto& place = parts_[begun_++];
+    place.finished_ns.store(0, std::memory_order_relaxed);
+    place.record = owner_.begin(generation_, flight_parts_group,
+                                {.call = collective_call::sum, .elements = part.size()});
+    place.record.sequence = ++begun_ever_;
+    owner_.ring_.add(place.record); // FL-1
+    place.done = std::move(done);
+    inner_->begin(part, [this, &place] {
+      place.finished_ns.store(to_ns(owner_.clock_.now()));
+      if (place.done) place.done();
+    });
   }
   void all_reduce(all_reduce_done done) override {
     record_ = owner_.begin(generation_, 0, {.call = collective_call::sum, .elements = elements_});
@@ -137,6 +153,7 @@ public:
     waiting_ = std::move(done);
     inner_->all_reduce([this](expected<reduction> result) {
       owner_.finish(record_, outcome_of_sum(result));
+      finish_parts();
       std::exchange(waiting_, {})(std::move(result));
     });
   }
@@ -145,6 +162,23 @@ public:
   [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
+  struct begun_part {
+    flight_record record;
+    std::atomic<std::int64_t> finished_ns{0}; // told on any thread; the ring is written on the device
+    part_done done;
+  };
+  // Parts are summed one after the other. One that did not end by itself ended with its sum.
+  void finish_parts() {
+    std::int64_t before = 0;
+    for (auto& [record, finished, done] : std::span{parts_}.first(std::exchange(begun_, 0))) {
+      const auto by_itself = finished.load();
+      record.started_ns = std::max(record.created_ns, before);
+      record.finished_ns = before = by_itself != 0 ? by_itself : record_.finished_ns;
+      record.outcome = by_itself != 0 ? call_outcome::done : record_.outcome;
+      owner_.ring_.update(record);
+    }
+  }
+
   [[nodiscard]] call_outcome outcome_of_sum(const expected<reduction>& result) const {
     if (!result) return outcome_of(result.failure().code);
     return result->number == sums_ ? call_outcome::done : call_outcome::left_out;
@@ -153,11 +187,15 @@ private:
   flight_recorder& owner_;
   generation_id generation_;
   std::uint64_t elements_;
+  std::array<begun_part, flight_parts_max> parts_; // of the coming sum; outlive the communicator that tells
   std::unique_ptr<communicator> inner_;
   std::unique_ptr<recorded_group> group_;
   flight_record record_;
   all_reduce_done waiting_;
   std::uint64_t sums_{0};
+  std::size_t begun_{0};
+  std::uint64_t begun_ever_{0};
+  std::vector<std::uint32_t> everybody_; // empty once told
 };
 
 flight_recorder::flight_recorder(flight_ring& ring, const std::atomic<std::uint64_t>& step,

@@ -6,6 +6,8 @@
 //           device, and allocates nothing for a call unless more of a group than ever are under way.
 // Invariants: those of the seams it decorates (collective.hpp, rank_group.hpp), and
 //   FL-1    a call is in the ring before the decorated one hears of it: who dies inside it is seen inside it.
+//   FL-3    a part of a sum has a record of its own, in group `flight_parts_group`, numbered alike on all
+//           ranks; its times are written when its sum ends, and are those at which it was begun and done.
 //   FL-2    collectives of a group are numbered 1, 2, 3, ... alike on all its members; sends to a peer, and
 //           receives from it, have numbers of their own.
 // Why:      docs/design/0035-flight-recorder.md
@@ -30,6 +32,8 @@ struct flight_group {
   std::vector<std::uint32_t> ranks;
   bool operator==(const flight_group&) const = default;
 };
+inline constexpr std::uint32_t flight_parts_group = 2;  // no group that is made by a split has this number
+inline constexpr std::size_t flight_parts_max = 256;    // recorded of one sum
 inline constexpr std::uint32_t flight_groups_max = 256; // listed of one communicator; more are recorded only
 
 class flight_recorder {

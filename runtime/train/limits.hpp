@@ -7,5 +7,6 @@
 namespace troupe::limits {
 
 inline constexpr std::uint32_t accumulate_max = 4096; // global batches a step
+inline constexpr std::size_t buckets_max = 256;       // parts of one sum
 
 } // namespace troupe::limits

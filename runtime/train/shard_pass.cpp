@@ -9,13 +9,59 @@
 
 namespace troupe {
 
+// The rank's last shard: what of it is ready goes on while the rest is still computed (SH-4).
+class shard_pass::last_shard {
+public:
+  // `additions` follow the shard; `contribution` is what they lead to.
+  last_shard(shard_pass& pass, communicator& into, std::span<float> contribution,
+             std::span<const local_step> additions)
+      : pass_{pass}
+      , into_{into}
+      , contribution_{contribution}
+      , additions_{additions}
+      , low_{pass.layout_.part_elements} {
+    const auto& early = pass_.buckets_.early;
+    std::ranges::transform(early, pass_.missing_.begin(), &bucket::parameters);
+  }
+  void ready(std::size_t parameter) {
+    const auto& early = pass_.buckets_.early;
+    const auto which = pass_.buckets_.of[parameter];
+    if (which == early.size() || --pass_.missing_[which] != 0) return;
+    for (; begun_ < early.size() && pass_.missing_[begun_] == 0; ++begun_) {
+      const auto part = early[begun_].elements;
+      add_up(part);
+      low_ = part.begin;
+      into_.begin(part, {});
+    }
+  }
+  // All is ready: what no early bucket holds.
+  void finish() {
+    add_up({0, low_});
+    add_up({pass_.layout_.part_elements, pass_.elements()});
+  }
+
+private:
+  void add_up(element_range part) const {
+    for (const auto& step : additions_)
+      pass_.add(step, contribution_, part);
+  }
+
+  shard_pass& pass_;
+  communicator& into_;
+  std::span<float> contribution_;
+  std::span<const local_step> additions_;
+  std::size_t begun_{0};
+  std::size_t low_; // the first element that was begun
+};
+
 // Hands out the places of one shard's gradients inside a contribution.
 class shard_pass::sink final : public gradient_sink {
 public:
-  sink(const arena_layout& layout, std::span<float> into, std::span<std::uint8_t> ready)
+  sink(const arena_layout& layout, std::span<float> into, std::span<std::uint8_t> ready, last_shard* last)
       : layout_{layout}
       , into_{into}
-      , ready_{ready} {
+      , ready_{ready}
+      , last_{last} {
     std::ranges::fill(ready_, std::uint8_t{0});
   }
   std::span<float> gradient(parameter p) override {
@@ -23,7 +69,9 @@ public:
     return into_.subspan(spec.offset, spec.elements);
   }
   void ready(parameter p) override {
-    if (ready_[p.index()] < 2) ++ready_[p.index()];
+    auto& times = ready_[p.index()];
+    if (times < 2) ++times;
+    if (last_ != nullptr && times == 1) last_->ready(p.index());
   }
   void require_all() const {
     for (std::size_t i = 0; i < ready_.size(); ++i)
@@ -37,14 +85,17 @@ private:
   const arena_layout& layout_;
   std::span<float> into_;
   std::span<std::uint8_t> ready_;
+  last_shard* last_; // none: other shards follow
 };
 
-shard_pass::shard_pass(const parameter_store& store, std::uint32_t shards)
+shard_pass::shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes)
     : store_{store}
     , layout_{store.layout()}
     , shards_{shards}
     , scratch_{(local_buffers(shards) - 1) * elements() * sizeof(float)}
-    , ready_(layout_.parameters.size()) {}
+    , ready_(layout_.parameters.size())
+    , buckets_{bucket_plan::make(layout_, bucket_bytes)}
+    , missing_(buckets_.early.size()) {}
 
 void shard_pass::plan(std::uint32_t rank, std::uint32_t world, communicator& into) {
   range_ = shard_range(shards_, world, rank);
@@ -63,16 +114,34 @@ std::span<float> shard_pass::buffer(std::size_t index, std::span<float> contribu
 }
 
 void shard_pass::compute(model& kernels, const batch& from, std::uint64_t number, communicator& into) {
+  if (nodes_.empty())
+    for (const auto& early : buckets_.early)
+      into.begin(early.elements, {});
+  const auto shard_of = [&](const local_step& step) { return from.shard(step.shard - range_.first); };
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto contribution = into.contribution(i);
-    for (const auto& step : nodes_[i].steps) {
+    const std::span<const local_step> steps{nodes_[i].steps};
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const auto& step = steps[at];
       const auto target = buffer(step.into, contribution);
-      if (step.what == local_step::action::add)
-        add_into(target, buffer(step.from, contribution));
-      else
-        compute_shard(kernels, from.shard(step.shard - range_.first), number, target);
+      if (step.what == local_step::action::add) {
+        add(step, contribution, {0, elements()});
+      } else if (step.shard + 1 < range_.end()) {
+        compute_shard(kernels, shard_of(step), number, target);
+      } else {
+        last_shard last{*this, into, contribution, steps.subspan(at + 1)};
+        compute_shard(kernels, shard_of(step), number, target, &last);
+        return last.finish();
+      }
     }
   }
+}
+
+void shard_pass::add(const local_step& step, std::span<float> contribution, element_range part) const {
+  const auto of = [&](std::uint32_t index) {
+    return buffer(index, contribution).subspan(part.begin, part.size());
+  };
+  add_into(of(step.into), of(step.from));
 }
 
 bool shard_pass::finite(communicator& into) const {
@@ -83,8 +152,8 @@ bool shard_pass::finite(communicator& into) const {
 }
 
 void shard_pass::compute_shard(model& kernels, const batch_view& shard, std::uint64_t number,
-                               std::span<float> into) {
-  sink gradients{layout_, into, ready_};
+                               std::span<float> into, last_shard* last) {
+  sink gradients{layout_, into, ready_, last};
   const auto result = kernels.train_shard(shard, store_, gradients);
   gradients.require_all();
   write_tail(into, {result.loss_sum, shard.samples, batch_tag(number)});

@@ -8,6 +8,8 @@
 //   SH-1    every shard of the rank's range is computed exactly once a pass, in increasing order.
 //   SH-2    padding of a contribution is zero, so sums and norms may run over it.
 //   SH-3    each parameter's gradient was declared ready exactly once a shard.
+//   SH-4    a bucket is begun once its gradients of the rank's last shard are ready and added up; it is not
+//           written again before the next pass. Buckets are begun in order, by ranks without shards too.
 // Why:      docs/design/0004-step-engine.md
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "runtime/data/batch.hpp"
 #include "runtime/policy/canonical_plan.hpp"
 #include "runtime/seams/collective.hpp"
+#include "runtime/train/bucket_plan.hpp"
 #include "runtime/train/contribution.hpp"
 #include "runtime/train/model.hpp"
 #include "runtime/train/parameter_store.hpp"
@@ -29,7 +32,8 @@ namespace troupe {
 class shard_pass {
 public:
   // `store` is frozen and outlives the pass.
-  shard_pass(const parameter_store& store, std::uint32_t shards);
+  // Buckets of at least `bucket_bytes` are begun as they get ready; 0: none is.
+  shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes = 0);
 
   [[nodiscard]] std::size_t elements() const { return contribution_elements(layout_.part_elements); }
   [[nodiscard]] shard_interval range() const { return range_; }
@@ -43,12 +47,15 @@ public:
 
 private:
   class sink;
+  class last_shard;
   struct node_plan {
     shard_interval node;
     std::vector<local_step> steps;
   };
   [[nodiscard]] std::span<float> buffer(std::size_t index, std::span<float> contribution) const;
-  void compute_shard(model& kernels, const batch_view& shard, std::uint64_t number, std::span<float> into);
+  void compute_shard(model& kernels, const batch_view& shard, std::uint64_t number, std::span<float> into,
+                     last_shard* last = nullptr);
+  void add(const local_step& step, std::span<float> contribution, element_range part) const;
 
   const parameter_store& store_;
   const arena_layout& layout_;
@@ -57,6 +64,8 @@ private:
   std::vector<node_plan> nodes_;
   touched_memory scratch_;
   std::vector<std::uint8_t> ready_; // by parameter: how often declared ready in the current shard
+  bucket_plan buckets_;
+  std::vector<std::size_t> missing_; // by early bucket: gradients of the last shard that are not ready
 };
 
 } // namespace troupe

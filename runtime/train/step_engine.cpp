@@ -41,6 +41,11 @@ expected<void> validate(const step_settings& s) {
                    std::to_string((s.global_batch / s.shards + 1) * s.shards));
   if (s.accumulate == 0 || s.accumulate > limits::accumulate_max)
     return bad("accumulate", s.accumulate, range_text(limits::accumulate_max));
+  if (s.bucket_bytes != 0 &&
+      (s.bucket_bytes < limits::bucket_bytes_min || s.bucket_bytes > limits::bucket_bytes_max))
+    return bad("bucket", s.bucket_bytes,
+               "0, or " + std::to_string(limits::bucket_bytes_min) + " to " +
+                   std::to_string(limits::bucket_bytes_max) + " bytes");
   if (!std::isfinite(s.clip_norm) || s.clip_norm < 0)
     return error{errc::bad_argument,
                  "clip norm " + std::to_string(s.clip_norm) + ": accepted is a finite number, at least 0"};
@@ -50,7 +55,7 @@ expected<void> validate(const step_settings& s) {
 step_engine::step_engine(const step_context& context, const step_settings& settings)
     : context_{context}
     , settings_{settings}
-    , pass_{context.store, settings.shards}
+    , pass_{context.store, settings.shards, settings.bucket_bytes}
     , accumulated_{settings.accumulate > 1 ? context.store.layout().part_elements * sizeof(float) : 0}
     , alive_{std::make_shared<step_engine*>(this)} {
   invariant(validate(settings).has_value(), "step engine: its settings are valid");

@@ -51,6 +51,8 @@ struct step_settings {
   // Global batches that make one optimizer step: their gradients are summed in order after each all-reduce,
   // and the mean is over all of their samples. Step k consumes global batches k * accumulate, ... in order.
   std::uint32_t accumulate{1};
+  // Gradients whose sum starts while backward goes on; 0: the whole sum starts after it.
+  std::size_t bucket_bytes{0};
   float clip_norm{0};   // the mean gradient is scaled down to this norm; 0: off
   learning_rate rate{}; // resolved
 };

@@ -79,6 +79,15 @@ TEST_CASE("sim: under every fault the job ends as it would have without", "[sim]
   }
 }
 
+TEST_CASE("sim: sums that are begun in parts end as whole ones do, whoever dies between two parts (CO-5)",
+          "[sim]") {
+  const std::string faults = GENERATE("none", "kill-in-part", "kill-two", "throw-worker", "planned-hang",
+                                      "planned-skip", "planned-nan", "random");
+  all_are_right(faults, "buckets", {1, 3}, seeds);
+  all_are_right(faults, "buckets", {3, 4}, seeds_elsewhere);
+  all_are_right(faults, "buckets", {1, 8}, seeds_elsewhere);
+}
+
 TEST_CASE("sim: one survivor of eight gives all others its state, though one dies while it passes it on",
           "[sim]") {
   all_are_right("all-but-one", "softmax", {1, 8}, seeds);

@@ -91,6 +91,9 @@ public:
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return inner_->contribution(index);
   }
+  void begin(element_range part, part_done done) override {
+    on(device_, [&] { inner_->begin(part, std::move(done)); });
+  }
   // Answers before it returns.
   void all_reduce(all_reduce_done done) override {
     std::mutex mutex;

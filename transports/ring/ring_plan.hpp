@@ -25,14 +25,6 @@ enum class ring_way : std::uint8_t {
   slices,   // every rank adds up its slice of the elements and sends it to all others
 };
 
-// Elements [begin, end).
-struct element_range {
-  std::size_t begin{0};
-  std::size_t end{0};
-  [[nodiscard]] constexpr std::size_t size() const { return end - begin; }
-  constexpr bool operator==(const element_range&) const = default;
-};
-
 // The elements that `rank` adds up for all.
 [[nodiscard]] element_range slice_of(std::size_t elements, std::uint32_t world, std::uint32_t rank);
 [[nodiscard]] std::size_t pieces_of(const element_range& slice, std::size_t piece_elements);

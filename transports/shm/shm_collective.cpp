@@ -40,7 +40,8 @@ expected<std::unique_ptr<communicator>> shm_collective::connect(const std::strin
                                                                 const collective_shape& shape, rank_id rank) {
   auto opened = segment::open(descriptor, shape);
   if (!opened) return opened.failure();
-  return shm_communicator::make(std::move(*opened), shape, rank, tuning_for(shape.world, settings_.cores));
+  return shm_communicator::make(std::move(*opened), shape, rank, tuning_for(shape.world, settings_.cores),
+                                settings_.lane);
 }
 
 std::vector<std::uint64_t> shm_collective::arrivals() const {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "runtime/seams/collective.hpp"
+#include "runtime/seams/executor.hpp"
 #include "transports/shm/meeting.hpp"
 #include "transports/shm/segment.hpp"
 
@@ -24,6 +25,9 @@ namespace troupe {
 
 struct shm_settings {
   std::uint32_t cores{0}; // cores that the members share; 0: as many as this process may use
+  // Where parts of a sum are added up while the device goes on; it blocks meanwhile. Outlives the
+  // communicators. Null: on the device, inside `begin`.
+  executor* lane{nullptr};
 };
 
 class shm_collective final : public collective {

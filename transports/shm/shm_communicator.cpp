@@ -17,14 +17,16 @@ constexpr std::size_t line_elements = 64 / sizeof(float);
 } // namespace
 
 shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collective_shape& shape,
-                                   rank_id rank, wait_tuning tuning)
+                                   rank_id rank, wait_tuning tuning, executor* lane)
     : memory_{std::move(memory)}
     , shape_{shape}
     , rank_{rank.value()}
     , plan_{shape.shards, shape.world}
     , meeting_{memory_->header().words, memory_->lines(), rank_, tuning}
     , stores_{shape.elements * sizeof(float) >= limits::shm_streamed_bytes_min ? store_kind::streamed
-                                                                               : store_kind::cached} {
+                                                                               : store_kind::cached}
+    , parts_{shape.elements}
+    , lane_{lane} {
   const bool exchanged = memory_->layout().exchanged;
   for (std::uint32_t number = 0; number < plan_.slots(); ++number) {
     inputs_[0].push_back(exchanged ? exchange_slot(0, number) : slot(number));
@@ -35,7 +37,7 @@ shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collec
 
 expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<segment> memory,
                                                                const collective_shape& shape, rank_id rank,
-                                                               wait_tuning tuning) {
+                                                               wait_tuning tuning, executor* lane) {
   if (rank.value() >= shape.world)
     return error{errc::bad_argument,
                  "rank " + to_string(rank) + " is not in a world of " + std::to_string(shape.world)};
@@ -43,7 +45,8 @@ expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<s
   if (claimed.exchange(1) != 0)
     return error{errc::bad_argument, "rank " + to_string(rank) + " of generation " +
                                          to_string(shape.generation) + " is already connected"};
-  std::unique_ptr<shm_communicator> member{new shm_communicator{std::move(memory), shape, rank, tuning}};
+  std::unique_ptr<shm_communicator> member{
+      new shm_communicator{std::move(memory), shape, rank, tuning, lane}};
   if (member->meeting_.aborted()) return member->ended(meeting::outcome::aborted);
   auto ready = member->touch();
   if (ready && shape.group_bytes > 0) ready = member->join_group(tuning);
@@ -54,23 +57,26 @@ expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<s
   return std::unique_ptr<communicator>{std::move(member)};
 }
 
+shm_communicator::~shm_communicator() {
+  if (!lane_.busy()) return;
+  memory_->abort();
+  lane_.drain();
+}
+
 // Own memory first: ranks that connect together then allocate disjoint pages. The rest is mapped here too,
-// so that no step pays for it.
+// so that no step pays for it, however its sum is cut into parts.
 expected<void> shm_communicator::touch() const {
   const auto& layout = memory_->layout();
   const auto own_bytes = plan_.slots_of(rank_) * layout.stride;
   const auto own_at = layout.slots_at + plan_.first_slot(rank_) * layout.stride;
   if (auto touched = memory_->touch(own_at, own_bytes); !touched) return touched;
   if (shape_.world == 1) return {};
-  const auto [begin, end] = slice_of(rank_);
-  const auto slice_bytes = (end - begin) * sizeof(float);
   if (layout.exchanged) return memory_->touch(layout.result_at, layout.bytes - layout.result_at);
-  if (auto touched = memory_->touch(layout.result_at + begin * sizeof(float), slice_bytes); !touched)
-    return touched;
-  for (std::uint32_t number = 0; number < plan_.slots(); ++number) {
-    const auto at = layout.slots_at + number * layout.stride + begin * sizeof(float);
-    if (auto touched = memory_->touch(at, slice_bytes); !touched) return touched;
-  }
+  const auto slice = slice_of({0, shape_.elements});
+  const auto slice_at = slice.begin * sizeof(float);
+  const auto slice_bytes = slice.size() * sizeof(float);
+  if (auto touched = memory_->touch(layout.result_at + slice_at, slice_bytes); !touched) return touched;
+  if (auto touched = memory_->touch(layout.slots_at, plan_.slots() * layout.stride); !touched) return touched;
   return memory_->touch(layout.result_at, layout.stride);
 }
 
@@ -117,12 +123,30 @@ expected<std::span<const float>> shm_communicator::sum_exchanged() {
 }
 
 expected<std::span<const float>> shm_communicator::sum_in_slices() {
+  lane_.drain(); // SC-3
+  add_up(parts_.take_rest());
+  if (met_ != meeting::outcome::complete) return ended(met_);
+  return std::span<const float>{memory_->at(memory_->layout().result_at), shape_.elements};
+}
+
+void shm_communicator::begin(element_range part, part_done done) {
+  if (shape_.world == 1 || memory_->layout().exchanged) return;
+  parts_.begin(part);
+  lane_.post([this, part, done = std::move(done)]() mutable {
+    add_up({&part, 1});
+    if (done && met_ == meeting::outcome::complete) done();
+  });
+}
+
+void shm_communicator::add_up(std::span<const element_range> parts) {
+  if (met_ == meeting::outcome::complete) met_ = meeting_.meet();
+  if (met_ != meeting::outcome::complete) return;
   auto* result = memory_->at(memory_->layout().result_at);
-  if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
-  const auto [begin, end] = slice_of(rank_);
-  plan_.evaluate(inputs_[0], begin, end, result, stores_);
-  if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
-  return std::span<const float>{result, shape_.elements};
+  for (const auto& part : parts) {
+    const auto slice = slice_of(part);
+    plan_.evaluate(inputs_[0], slice.begin, slice.end, result, stores_);
+  }
+  met_ = meeting_.meet();
 }
 
 error shm_communicator::ended(meeting::outcome why) {
@@ -151,12 +175,12 @@ float* shm_communicator::exchange_slot(std::uint32_t set, std::uint32_t number) 
   return memory_->at(layout.result_at + (set * layout.slots + number) * layout.stride);
 }
 
-shm_communicator::slice shm_communicator::slice_of(std::uint32_t rank) const {
-  const auto lines = (shape_.elements + line_elements - 1) / line_elements;
+element_range shm_communicator::slice_of(element_range part) const {
+  const auto lines = (part.size() + line_elements - 1) / line_elements;
   const auto cut = [&](std::size_t position) {
-    return std::min(lines * position / shape_.world * line_elements, shape_.elements);
+    return part.begin + std::min(lines * position / shape_.world * line_elements, part.size());
   };
-  return {cut(rank), cut(rank + std::size_t{1})};
+  return {cut(rank_), cut(rank_ + std::size_t{1})};
 }
 
 } // namespace troupe

@@ -122,6 +122,78 @@ inline void an_abort_splits_nobody(worlds::world& world, const collective_shape&
   REQUIRE(most - least <= (world.splits_nobody() ? 0 : 1));
 }
 
+// Writes `ready` into the elements [part) of the rank's contributions.
+inline void write_part(communicator& member, const std::vector<reference::buffer>& ready,
+                       element_range part) {
+  for (std::size_t i = 0; i < ready.size(); ++i)
+    std::copy(ready[i].begin() + static_cast<std::ptrdiff_t>(part.begin),
+              ready[i].begin() + static_cast<std::ptrdiff_t>(part.end),
+              member.contribution(i).begin() + static_cast<std::ptrdiff_t>(part.begin));
+}
+
+// As a step does: part by part, the rest still being those of the step before. Stops after `most` parts.
+inline void begin_in_parts(communicator& member, const std::vector<reference::buffer>& ready,
+                           const std::vector<element_range>& parts, std::size_t most = ~std::size_t{0}) {
+  for (std::size_t i = 0; i < std::min(most, parts.size()); ++i) {
+    write_part(member, ready, parts[i]);
+    member.begin(parts[i], {});
+  }
+}
+
+inline void write_rest(communicator& member, const std::vector<reference::buffer>& ready,
+                       const std::vector<element_range>& parts, std::size_t elements) {
+  write_part(member, ready, {0, parts.empty() ? elements : parts.back().begin});
+  if (!parts.empty()) write_part(member, ready, {parts.front().end, elements});
+}
+
+// CO-1, CO-4, CO-5: however a sum is cut into parts, its bits and its number are those of a whole one.
+inline void parts_change_nothing(worlds::world& world, const collective_shape& shape, std::uint64_t seeds) {
+  CAPTURE(world.name(), shape.world, shape.shards, shape.elements);
+  const reference::steps known{std::min<std::size_t>(seeds, 4), shape};
+  const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const auto ready = reference::contributions_of(shape, rank, known.shards[seed % known.count()]);
+      const auto parts =
+          seed % 5 == 4 ? std::vector<element_range>{} : reference::parts_at(seed, shape.elements);
+      begin_in_parts(member, ready, parts);
+      write_rest(member, ready, parts, shape.elements);
+      const auto made = worlds::reduce(member);
+      TROUPE_HOLDS(made);
+      TROUPE_HOLDS(reference::same_bits(made->sum, known.sums[seed % known.count()]));
+      TROUPE_HOLDS(made->number == seed + 1);
+    }
+    return worlds::passed;
+  });
+  check_all_passed(results, shape.world);
+}
+
+// CO-2, CO-5: the last rank begins `most` parts of the second sum and aborts; nobody gets that sum.
+inline void abort_after_parts(worlds::world& world, const collective_shape& shape, std::uint64_t seed,
+                              std::size_t most) {
+  CAPTURE(world.name(), shape.world, shape.elements, seed, most);
+  const reference::steps known{2, shape};
+  const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
+    const auto parts = reference::parts_at(seed, shape.elements);
+    for (std::size_t step = 0; step < 2; ++step) {
+      const bool leaves = step == 1 && rank + 1 == shape.world;
+      const auto ready = reference::contributions_of(shape, rank, known.shards[step]);
+      std::thread watcher; // parts may be summed inside `begin`, which then waits for the abort
+      if (leaves) watcher = std::thread{[&] { member.abort(); }};
+      begin_in_parts(member, ready, parts, leaves ? most : parts.size());
+      if (watcher.joinable()) watcher.join();
+      if (!leaves) write_rest(member, ready, parts, shape.elements);
+      const auto made = worlds::reduce(member);
+      if (step == 0) {
+        TROUPE_HOLDS(made && reference::same_bits(made->sum, known.sums[0]));
+      } else {
+        TROUPE_HOLDS(!made && made.failure().code == errc::aborted);
+      }
+    }
+    return worlds::passed;
+  });
+  check_all_passed(results, shape.world);
+}
+
 inline collective_shape shape_of(std::uint32_t world, std::uint32_t shards, std::size_t elements,
                                  std::uint64_t generation = 1) {
   return {generation_id{generation}, world, shards, elements};
@@ -145,6 +217,20 @@ inline void holds_over(worlds::world& world) {
         an_abort_splits_nobody(world, shape_of(ranks, 8, elements), arrivals);
     }
   }
+}
+
+// Sums in parts, over one world.
+inline void holds_in_parts(worlds::world& world) {
+  for (std::uint32_t ranks = 1; ranks <= 4; ++ranks) {
+    for (const std::size_t elements : {2U, 33U, 5000U, 50'003U})
+      parts_change_nothing(world, shape_of(ranks, 8, elements), 20);
+    parts_change_nothing(world, shape_of(ranks, 3, 6001), 20); // a rank without shards
+  }
+  parts_change_nothing(world, shape_of(3, 8, 6001), 300);
+  for (std::uint32_t ranks = 2; ranks <= 4; ++ranks)
+    for (std::uint64_t seed = 0; seed < 3; ++seed)
+      for (std::size_t most = 0; most <= 5; ++most)
+        abort_after_parts(world, shape_of(ranks, 8, 6001), seed, most);
 }
 
 } // namespace troupe::contract

@@ -20,5 +20,16 @@ TEST_CASE("collective: the contract holds over shm members in one mapping (CO-1,
   contract::holds_over(*worlds::shm_one_mapping(4));
 }
 
+TEST_CASE("collective: sums begun in parts are the same sums, and an abort ends all of them (CO-2, CO-5)") {
+  contract::holds_in_parts(*worlds::loopback_threads());
+  contract::holds_in_parts(*worlds::shm_threads(1));
+  contract::holds_in_parts(*worlds::shm_threads(4, true));
+  contract::holds_in_parts(*worlds::shm_one_mapping(1, true));
+}
+
+TEST_CASE("collective: the contract holds over shm threads with lanes (CO-1, CO-2, SC-3)") {
+  contract::holds_over(*worlds::shm_threads(1, true));
+}
+
 } // namespace
 } // namespace troupe

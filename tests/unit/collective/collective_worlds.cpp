@@ -8,6 +8,7 @@
 #include <sched.h>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/host/thread_executor.hpp"
 #include "tests/unit/collective/world_processes.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 #include "transports/shm/shm_collective.hpp"
@@ -62,20 +63,48 @@ private:
   loopback_collective director_{hall_};
 };
 
+// A communicator, and the thread that its parts run on.
+class laned_communicator final : public communicator {
+public:
+  [[nodiscard]] static expected<std::unique_ptr<communicator>>
+  make(const std::function<expected<std::unique_ptr<communicator>>(executor* lane)>& connect) {
+    auto made = std::make_unique<laned_communicator>();
+    auto inner = connect(&made->lane_);
+    if (!inner) return inner.failure();
+    made->inner_ = std::move(*inner);
+    return std::unique_ptr<communicator>{std::move(made)};
+  }
+  [[nodiscard]] std::span<float> contribution(std::size_t index) override {
+    return inner_->contribution(index);
+  }
+  void begin(element_range part, part_done done) override { inner_->begin(part, std::move(done)); }
+  void all_reduce(all_reduce_done done) override { inner_->all_reduce(std::move(done)); }
+  void abort() noexcept override { inner_->abort(); }
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+
+private:
+  thread_executor lane_{"lane"};
+  std::unique_ptr<communicator> inner_;
+};
+
 class shm_world final : public world {
 public:
-  shm_world(std::uint32_t cores, bool processes)
+  shm_world(std::uint32_t cores, bool processes, bool lanes)
       : cores_{cores}
-      , processes_{processes} {}
+      , processes_{processes}
+      , lanes_{lanes} {}
   [[nodiscard]] std::string name() const override {
     return std::string{"shm "} + (processes_ ? "processes" : "threads") + ", " + std::to_string(cores_) +
-           " cores";
+           " cores" + (lanes_ ? ", lanes" : "");
   }
   [[nodiscard]] std::vector<int> run(const collective_shape& shape, const body& work) override {
     const auto descriptor = director_.prepare(shape);
     if (!descriptor) return {not_connected};
     const connector connect = [&](std::uint32_t rank) {
-      return shm_collective{{.cores = cores_}}.connect(*descriptor, shape, rank_id{rank});
+      const auto on = [&](executor* lane) {
+        return shm_collective{{.cores = cores_, .lane = lane}}.connect(*descriptor, shape, rank_id{rank});
+      };
+      return lanes_ ? laned_communicator::make(on) : on(nullptr);
     };
     return processes_ ? run_connected(shape.world, connect, work) : run_threads(shape.world, connect, work);
   }
@@ -83,13 +112,15 @@ public:
 private:
   std::uint32_t cores_;
   bool processes_;
+  bool lanes_;
   shm_collective director_;
 };
 
 class one_mapping_world final : public world {
 public:
-  explicit one_mapping_world(std::uint32_t cores)
-      : cores_{cores} {}
+  one_mapping_world(std::uint32_t cores, bool lanes)
+      : cores_{cores}
+      , lanes_{lanes} {}
   [[nodiscard]] std::string name() const override {
     return "shm one mapping, " + std::to_string(cores_) + " cores";
   }
@@ -102,13 +133,18 @@ public:
     return run_threads(
         shape.world,
         [&](std::uint32_t rank) {
-          return shm_communicator::make(memory, shape, rank_id{rank}, tuning_for(shape.world, cores_));
+          const auto on = [&](executor* lane) {
+            return shm_communicator::make(memory, shape, rank_id{rank}, tuning_for(shape.world, cores_),
+                                          lane);
+          };
+          return lanes_ ? laned_communicator::make(on) : on(nullptr);
         },
         work);
   }
 
 private:
   std::uint32_t cores_;
+  bool lanes_;
   shm_collective director_;
 };
 
@@ -117,14 +153,14 @@ private:
 std::unique_ptr<world> loopback_threads() {
   return std::make_unique<loopback_world>();
 }
-std::unique_ptr<world> shm_threads(std::uint32_t cores) {
-  return std::make_unique<shm_world>(cores, false);
+std::unique_ptr<world> shm_threads(std::uint32_t cores, bool lanes) {
+  return std::make_unique<shm_world>(cores, false, lanes);
 }
-std::unique_ptr<world> shm_one_mapping(std::uint32_t cores) {
-  return std::make_unique<one_mapping_world>(cores);
+std::unique_ptr<world> shm_one_mapping(std::uint32_t cores, bool lanes) {
+  return std::make_unique<one_mapping_world>(cores, lanes);
 }
-std::unique_ptr<world> shm_processes(std::uint32_t cores) {
-  return std::make_unique<shm_world>(cores, true);
+std::unique_ptr<world> shm_processes(std::uint32_t cores, bool lanes) {
+  return std::make_unique<shm_world>(cores, true, lanes);
 }
 
 bool eventually(const std::function<bool()>& condition) {

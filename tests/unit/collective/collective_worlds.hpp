@@ -40,11 +40,12 @@ using connector = std::function<expected<std::unique_ptr<communicator>>(std::uin
                                              const body& work); // forked processes
 
 [[nodiscard]] std::unique_ptr<world> loopback_threads();
-// Every rank maps the segment itself, as processes do. `cores` decides how ranks wait.
-[[nodiscard]] std::unique_ptr<world> shm_threads(std::uint32_t cores);
+// Every rank maps the segment itself, as processes do. `cores` decides how ranks wait. With `lanes` parts of
+// sums run on a thread of their own.
+[[nodiscard]] std::unique_ptr<world> shm_threads(std::uint32_t cores, bool lanes = false);
 // All ranks share one mapping, so that a race detector sees that they touch the same memory.
-[[nodiscard]] std::unique_ptr<world> shm_one_mapping(std::uint32_t cores);
-[[nodiscard]] std::unique_ptr<world> shm_processes(std::uint32_t cores);
+[[nodiscard]] std::unique_ptr<world> shm_one_mapping(std::uint32_t cores, bool lanes = false);
+[[nodiscard]] std::unique_ptr<world> shm_processes(std::uint32_t cores, bool lanes = false);
 
 // Yields until `condition` holds; false after a generous deadline.
 [[nodiscard]] bool eventually(const std::function<bool()>& condition);

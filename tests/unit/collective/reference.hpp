@@ -70,6 +70,29 @@ inline void contribute(communicator& member, const collective_shape& shape, std:
   }
 }
 
+// Every contribution of a rank, as `contribute` writes it.
+inline std::vector<buffer> contributions_of(const collective_shape& shape, std::uint32_t rank,
+                                            const std::vector<buffer>& shards) {
+  const auto range = shard_range(shape.shards, shape.world, rank);
+  std::vector<buffer> all;
+  for (const auto& node : owned_nodes(shape.shards, range.first, range.count))
+    all.push_back(tree_sum(shards, node.first, node.count));
+  return all;
+}
+
+// Where a sum of `elements` is cut into parts, from the end down; drawn from `seed`. The last part is left.
+inline std::vector<element_range> parts_at(std::uint64_t seed, std::size_t elements) {
+  const counter_rng random{seed, 77};
+  std::vector<element_range> parts;
+  auto end = elements - random.block(0)[0] % (elements / 4 + 1);
+  for (std::uint64_t i = 1; end > 1 && parts.size() < 5; ++i) {
+    const auto begin = end - 1 - random.block(i)[0] % (end - 1);
+    parts.push_back({begin, end});
+    end = begin;
+  }
+  return parts;
+}
+
 // The shard values and sums of a few steps, to be used in turn.
 struct steps {
   std::vector<std::vector<buffer>> shards;

@@ -89,6 +89,23 @@ TEST_CASE("flight comparison: who did not enter a sum is named, with the step an
         "last was sum #40 of step 40, done 1.003s before its dump; rank 1 has ended: killed by SIGKILL");
 }
 
+TEST_CASE("flight comparison: who did not begin a part of a sum is named (FL-3)") {
+  crew four{4};
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    for (std::uint32_t r = 0; r < 4; ++r) {
+      four.ranks[r]->box->step_started = step;
+      for (int part = 0; part < (step == 3 && r == 2 ? 1 : 3); ++part)
+        four.ranks[r]->reduce->begin({0, 16}, {});
+    }
+    four.step(step < 3 ? std::nullopt : std::optional{2U});
+  }
+  const auto what = found(four.end(2));
+  CHECK(what.what == verdict::missing);
+  CHECK(what.ranks == named{2});
+  CHECK(what.step == 3);
+  CHECK(what.text.find("did not enter ") != std::string::npos);
+}
+
 TEST_CASE("flight comparison: a rank that dies while others compute is named for its end") {
   crew all{3};
   for (int i = 0; i < 10; ++i)

@@ -93,6 +93,40 @@ TEST_CASE("flight recorder: a sum is in the ring before it is entered, and ends 
   CHECK(one.box->flight.newest()->outcome == call_outcome::aborted);
 }
 
+TEST_CASE("flight recorder: parts of a sum say when each was begun and done, whoever finds that out (FL-3)") {
+  manual_clock clock;
+  rank one{clock, 0, 2, 64};
+  one.box->step_started = 7;
+  for (const auto part : {element_range{48, 64}, {32, 48}, {16, 32}}) {
+    one.reduce->begin(part, {});
+    clock.advance(2ms);
+  }
+  std::thread{[&] { one.inner->parts[0](); }}.join(); // 6 ms after it was begun
+  clock.advance(1ms);
+  one.inner->parts[1]();
+  one.enter(7);
+  clock.advance(1ms);
+  one.end(1);
+  const auto records = one.box->flight.records();
+  REQUIRE(records.size() == 4);
+  const auto ms = [&](std::int64_t ns) { return (ns - records[0].created_ns) / 1'000'000; };
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK((records[i].group == flight_parts_group && records[i].sequence == i + 1));
+    CHECK((records[i].elements == 16 && records[i].step == 7 && records[i].finished()));
+    CHECK(ms(records[i].created_ns) == static_cast<std::int64_t>(2 * i));
+  }
+  CHECK((ms(records[0].started_ns) == 0 && ms(records[0].finished_ns) == 6));
+  CHECK((ms(records[1].started_ns) == 6 && ms(records[1].finished_ns) == 7)); // after the one before
+  CHECK((ms(records[2].started_ns) == 7 && ms(records[2].finished_ns) == 8)); // with its sum
+  CHECK(records[3].group == 0);
+  CHECK(ms(records[3].created_ns) == 7); // backward's end
+  one.reduce->begin({32, 64}, {});
+  CHECK(one.box->flight.newest()->sequence == 4);
+  one.enter(8);
+  one.abort();
+  CHECK(one.box->flight.records()[4].outcome == call_outcome::aborted);
+}
+
 TEST_CASE("flight recorder: a group's calls end in order, and each kind has numbers of its own (FL-2)") {
   manual_clock clock;
   rank one{clock, 0, 3, 1};

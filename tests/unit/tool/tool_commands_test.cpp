@@ -60,6 +60,7 @@ TEST_CASE("tool: an error is one line that says what is accepted; exit code 2 (T
            {"bench", "data"},
            {"bench", "step", "--repetitions", "0"},
            {"bench", "allreduce", "--repetitions", "0"},
+           {"bench", "overlap", "--repetitions", "0"},
            {"bench", "recovery", "--detect-after", "1ns"},
            {"ckpt"},
            {"ckpt", "ls"},

@@ -283,6 +283,15 @@ class Bench(unittest.TestCase):
         for program in ("message_troupe", "message_ucx", "message_caf_io", "message_grpc"):
             self.assertEqual(processes_of(program), [])
 
+    def test_overlap(self):
+        rows = self.rows_of("overlap", "--quick")
+        self.assertEqual([(r["backward"], r["shards"], r["bucket"] >> 20) for r in rows],
+                         [("stand-in", 2, 0), ("stand-in", 2, 1), ("stand-in", 2, 4), ("stand-in", 2, 16),
+                          ("stand-in", 8, 0), ("stand-in", 8, 4), ("cpu", 2, 0), ("cpu", 2, 4)])
+        for row in rows:
+            self.assertGreater(row["allreduce_ms"], 0)
+            self.assertGreaterEqual(row["step_ms"]["p99"], row["step_ms"]["p50"])
+
     def test_step(self):
         if not os.path.isdir("/usr/share/datasets/fashion-mnist"):
             self.skipTest("the dataset is not installed")

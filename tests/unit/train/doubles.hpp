@@ -21,6 +21,7 @@
 #include "runtime/seams/clock.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
+#include "runtime/seams/sum_parts.hpp"
 #include "runtime/train/step_engine.hpp"
 
 namespace troupe::testing {
@@ -58,13 +59,15 @@ public:
       : sum_{shards, world}
       , elements_{elements}
       , result_(elements)
-      , arrived_(world) {
+      , arrived_(world)
+      , left_(world, sum_parts{elements}) {
     const auto stride = (elements + 15) / 16 * 16;
     memory_ = touched_memory{sum_.slots() * stride * sizeof(float)};
     for (std::uint32_t slot = 0; slot < sum_.slots(); ++slot)
       slots_.push_back(memory_.as<float>().subspan(slot * stride, elements));
-    for (const auto slot : slots_)
-      pointers_.push_back(slot.data());
+    taken_ = touched_memory{sum_.slots() * stride * sizeof(float)};
+    for (std::uint32_t slot = 0; slot < sum_.slots(); ++slot)
+      pointers_.push_back(taken_.as<float>().data() + slot * stride);
     for (std::uint32_t rank = 0; rank < world; ++rank)
       ranks_.push_back(std::make_unique<member>(*this, rank));
   }
@@ -77,6 +80,8 @@ public:
   void begin_generation() { numbered_ = 0; } // its sums are counted from 1 (CO-4)
   void skip_receipt() { ++numbered_; }       // as if a sum had been made without these ranks
   std::uint64_t completed{0};
+  std::uint64_t parts{0};                                    // begun by any rank
+  std::function<void(std::uint32_t, element_range)> on_part; // rank, part: as it is begun
   std::function<void()> before_sum;
   std::function<void(std::span<float>)> corrupt; // changes a sum before it is handed out
 
@@ -89,6 +94,7 @@ private:
     std::span<float> contribution(std::size_t index) override {
       return all_.slots_[all_.sum_.first_slot(rank_) + index];
     }
+    void begin(element_range part, part_done) override { all_.take_part(rank_, part); }
     void all_reduce(all_reduce_done done) override { all_.arrive(rank_, std::move(done)); }
     void abort() noexcept override { all_.abort(); }
 
@@ -97,12 +103,31 @@ private:
     std::uint32_t rank_;
   };
 
+  // What is begun is summed as it is now, whatever is written later (SH-4).
+  void take_part(std::uint32_t rank, element_range part) {
+    ++parts;
+    if (on_part) on_part(rank, part);
+    left_[rank].begin(part);
+    take(rank, part);
+  }
+  void take(std::uint32_t rank, element_range part) {
+    for (std::uint32_t slot = sum_.first_slot(rank); slot < sum_.first_slot(rank) + sum_.slots_of(rank);
+         ++slot) {
+      const auto stride = (elements_ + 15) / 16 * 16;
+      const auto from = slots_[slot].subspan(part.begin, part.size());
+      std::ranges::copy(from, taken_.as<float>().subspan(slot * stride + part.begin, part.size()).begin());
+    }
+  }
+
   void arrive(std::uint32_t rank, all_reduce_done done) {
     if (aborted_) return done(error{errc::aborted, "test"});
     arrived_[rank] = std::move(done);
     if (!std::ranges::all_of(arrived_, [](const auto& waiting) { return static_cast<bool>(waiting); }))
       return;
     if (before_sum) before_sum();
+    for (std::uint32_t each = 0; each < ranks_.size(); ++each)
+      for (const auto rest : left_[each].take_rest())
+        take(each, rest);
     sum_.evaluate(pointers_, 0, elements_, result_.data());
     ++completed;
     ++numbered_;
@@ -113,11 +138,12 @@ private:
 
   canonical_sum sum_;
   std::size_t elements_;
-  touched_memory memory_;
+  touched_memory memory_, taken_;
   std::vector<std::span<float>> slots_;
   std::vector<const float*> pointers_;
   std::vector<float> result_;
   std::vector<all_reduce_done> arrived_;
+  std::vector<sum_parts> left_; // by rank
   std::vector<std::unique_ptr<member>> ranks_;
   std::uint64_t numbered_{0};
   bool aborted_{false};

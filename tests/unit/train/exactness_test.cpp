@@ -88,6 +88,16 @@ TEST_CASE("step engine: 4, then 2, then 3 ranks give the same bits as one (SE-7)
   }
 }
 
+TEST_CASE("step engine: buckets change no bit, for any number of ranks (SE-7, SH-4)") {
+  for (auto made : recipes()) {
+    const auto whole = run(made, {{1, 50}});
+    made.settings.bucket_bytes = 64;
+    for (const std::uint32_t world : {1U, 2U, 3U, 4U, 8U, 9U})
+      CHECK(run(made, {{world, 50}}) == whole);
+    CHECK(run(made, {{4, 17}, {2, 18}, {3, 50}}, true) == whole);
+  }
+}
+
 TEST_CASE("step engine: other settings give other bits") {
   auto made = recipes();
   std::vector<std::string> digests;
