@@ -26,6 +26,7 @@ public:
     begun_.begin = part.begin;
   }
   [[nodiscard]] bool any() const { return begun_.size() > 0; }
+  [[nodiscard]] element_range begun() const { return begun_; }
   // Below and above what was begun. The next sum's parts follow.
   [[nodiscard]] std::array<element_range, 2> take_rest() {
     const std::array<element_range, 2> rest{{{0, begun_.begin}, {begun_.end, elements_}}};

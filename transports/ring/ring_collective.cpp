@@ -25,6 +25,7 @@ public:
   [[nodiscard]] std::span<float> contribution(std::size_t index) override {
     return member_->contribution(index);
   }
+  void begin(element_range part, part_done) override { member_->begin(part); }
   void all_reduce(all_reduce_done done) override { member_->all_reduce(std::move(done)); }
   void abort() noexcept override { member_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return member_->arrivals(); }
@@ -95,9 +96,9 @@ expected<void> check(const collective_shape& shape, ring_way way, std::size_t pi
 
 } // namespace
 
-ring_collective::ring_collective(executor& loop, executor& device, ring_settings settings)
+ring_collective::ring_collective(executor& loop, executor& device, ring_settings settings, executor* lane)
     : settings_{settings}
-    , hub_{std::make_shared<ring_hub>(loop, device)} {}
+    , hub_{std::make_shared<ring_hub>(loop, device, lane == nullptr ? device : *lane)} {}
 
 ring_collective::~ring_collective() {
   hub_->close();

@@ -30,7 +30,8 @@ struct ring_settings {
 
 class ring_collective final : public collective {
 public:
-  ring_collective(executor& loop, executor& device, ring_settings settings = {});
+  // `lane`: where slices are added up; null: on the device, which no part of a sum goes on beside then.
+  ring_collective(executor& loop, executor& device, ring_settings settings = {}, executor* lane = nullptr);
   ~ring_collective() override;
   ring_collective(const ring_collective&) = delete;
   ring_collective& operator=(const ring_collective&) = delete;

@@ -31,12 +31,14 @@ struct ring_counters {
 
 class ring_hub final : public transport_listener, public std::enable_shared_from_this<ring_hub> {
 public:
-  ring_hub(executor& loop, executor& device)
+  ring_hub(executor& loop, executor& device, executor& lane)
       : loop_{loop}
-      , device_{device} {}
+      , device_{device}
+      , lane_{lane} {}
 
   [[nodiscard]] executor& loop() const { return loop_; }
   [[nodiscard]] executor& device() const { return device_; }
+  [[nodiscard]] executor& lane() const { return lane_; }
   [[nodiscard]] ring_memory& memory() const { return *memory_; }
 
   void attach(transport* network);
@@ -68,6 +70,7 @@ private:
 
   executor& loop_;
   executor& device_;
+  executor& lane_;
   const std::shared_ptr<ring_memory> memory_{std::make_shared<ring_memory>()};
   transport* network_{nullptr};
   std::vector<entry> members_;

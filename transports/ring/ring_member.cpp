@@ -26,6 +26,7 @@ ring_member::ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& 
     , plan_{shape.shards, shape.world}
     , contributions_{hub_->memory().take(stride_ * plan_.slots_of(rank_))}
     , arrived_(shape.world)
+    , parts_{shape.elements}
     , here_(shape.world) {
   for (std::uint32_t each = 0; each < shape.members.size(); ++each)
     ranks_.emplace(shape.members[each].incarnation, each);
@@ -46,6 +47,9 @@ executor& ring_member::loop() const {
 executor& ring_member::device() const {
   return hub_->device();
 }
+executor& ring_member::lane() const {
+  return hub_->lane();
+}
 ring_memory& ring_member::memory() {
   return hub_->memory();
 }
@@ -61,12 +65,31 @@ std::span<const float> ring_member::own(std::uint32_t index) {
   return contribution(index);
 }
 
+// The peers hear of the sum with its first part.
+void ring_member::begin(element_range part) {
+  if (way_ == nullptr || !way_->in_parts() || aborted()) return;
+  const bool first = !parts_.any();
+  parts_.begin(part);
+  if (first) arrived_[rank_].store(called_ + 1);
+  on_loop([this, first, ready = parts_.begun()] {
+    if (first) open_sum();
+    way_->ready(ready);
+  });
+}
+
 void ring_member::all_reduce(all_reduce_done done) {
+  const bool opened = parts_.any();
+  (void)parts_.take_rest();
   arrived_[rank_].store(++called_);
   if (aborted()) return done(ended());
   if (way_ == nullptr) return done(reduction{contribution(0), called_}); // alone
   done_ = std::move(done);
-  loop().post([self = shared_from_this()] { self->begin(); });
+  loop().post([self = shared_from_this(), opened] {
+    if (!opened) self->open_sum();
+    if (self->aborted()) return;
+    self->way_->ready({0, self->shape_.elements});
+    self->way_->close();
+  });
 }
 
 void ring_member::complete(std::span<const float> sum) {
@@ -111,7 +134,7 @@ std::vector<std::uint64_t> ring_member::arrivals() const {
 
 // --- on the loop ----------------------------------------------------------------------------------------
 
-void ring_member::begin() {
+void ring_member::open_sum() {
   ++begun_;
   if (aborted()) return;
   way_->begin(begun_);

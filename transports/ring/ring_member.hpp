@@ -27,6 +27,7 @@
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
 #include "runtime/seams/rank_group.hpp"
+#include "runtime/seams/sum_parts.hpp"
 #include "transports/ring/ring_groups.hpp"
 #include "transports/ring/ring_memory.hpp"
 #include "transports/ring/ring_plan.hpp"
@@ -46,6 +47,7 @@ public:
 
   // --- the communicator's side; on the device but for abort and arrivals (any thread) ---
   [[nodiscard]] std::span<float> contribution(std::size_t index);
+  void begin(element_range part);
   void all_reduce(all_reduce_done done);
   void abort() noexcept;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const;
@@ -78,7 +80,7 @@ public:
   [[nodiscard]] std::uint64_t begun() const { return begun_; }
   [[nodiscard]] std::uint64_t arrived(std::uint32_t rank) const { return arrived_[rank].load(); }
   [[nodiscard]] bool aborted() const { return aborted_.load(); } // any thread
-  [[nodiscard]] canonical_sum& plan() { return plan_; }          // evaluates on the device
+  [[nodiscard]] canonical_sum& plan() { return plan_; }          // evaluates where its way does, always
   [[nodiscard]] std::span<const float> own(std::uint32_t index);
   [[nodiscard]] ring_memory& memory();
   void send_part(std::uint32_t to, std::uint32_t index, std::span<const float> values);
@@ -86,17 +88,22 @@ public:
   template <class Work>
   void on_device(Work work); // skipped after an abort
   template <class Work>
+  void on_lane(Work work); // likewise: where sums are added up while the device goes on
+  template <class Work>
   void on_loop(Work work);                   // likewise
   void complete(std::span<const float> sum); // on the device
 
 private:
   ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& shape, rank_id rank);
   [[nodiscard]] bool end(); // false: it has ended already
-  void begin();
+  void open_sum();
+  template <class Work>
+  void post_to(executor& where, Work work);
   void send(std::uint32_t to, ring_frame frame, std::span<const std::byte> values);
   void end_groups();
   [[nodiscard]] executor& loop() const;
   [[nodiscard]] executor& device() const;
+  [[nodiscard]] executor& lane() const;
 
   const std::shared_ptr<ring_hub> hub_;
   const collective_shape shape_;
@@ -111,6 +118,7 @@ private:
 
   all_reduce_done done_; // device only, like the next
   std::uint64_t called_{0};
+  sum_parts parts_; // of the coming sum
   std::unique_ptr<rank_group> group_;
   std::vector<std::weak_ptr<ring_calls>> calls_; // of all groups
 
@@ -123,17 +131,25 @@ private:
 };
 
 template <class Work>
-void ring_member::on_device(Work work) {
-  device().post([self = shared_from_this(), work = std::move(work)]() mutable {
+void ring_member::post_to(executor& where, Work work) {
+  where.post([self = shared_from_this(), work = std::move(work)]() mutable {
     if (!self->aborted()) work();
   });
 }
 
 template <class Work>
+void ring_member::on_device(Work work) {
+  post_to(device(), std::move(work));
+}
+
+template <class Work>
+void ring_member::on_lane(Work work) {
+  post_to(lane(), std::move(work));
+}
+
+template <class Work>
 void ring_member::on_loop(Work work) {
-  loop().post([self = shared_from_this(), work = std::move(work)]() mutable {
-    if (!self->aborted()) work();
-  });
+  post_to(loop(), std::move(work));
 }
 
 } // namespace troupe

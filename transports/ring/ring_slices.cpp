@@ -1,9 +1,11 @@
 // Ring slices: every rank adds up its slice of the elements from all contributions and sends it to all.
 //
 // Flow:     contributions, piece by piece -> the slice's owner -> all of a piece are there: evaluation (on
-//           the device) -> the finished piece to everybody
+//           the lane) -> the finished piece to everybody
 // Owns:     room for the others' contributions to the own slice, and the sum.
-// Runs on:  the event loop; pieces are evaluated on the device.
+// Runs on:  the event loop; pieces are evaluated on the lane.
+//
+// A sum in parts: a piece leaves, or is evaluated, once this rank's contributions to it are final.
 // Invariants:
 //   RS-1    room for contributions takes those of sum n + 1 once the own slice of sum n is evaluated; who has
 //           sum n may send them before this rank has it.
@@ -27,6 +29,9 @@ class ring_slices final : public ring_sum {
 public:
   ring_slices(ring_member& owner, std::size_t piece_elements);
   void begin(std::uint64_t number) override;
+  [[nodiscard]] bool in_parts() const override { return true; }
+  void ready(element_range all_so_far) override;
+  void close() override;
   void meet(std::uint32_t rank) override;
   void on_arrival(std::uint32_t rank) override { pump(rank); }
   std::span<std::byte> on_announced(std::uint32_t from, const ring_transfer& what,
@@ -40,7 +45,9 @@ private:
     std::uint32_t slots{0};
     // Out, in this sum.
     bool met{false};
-    bool broken{false}; // a transfer has failed: the sum will not be complete
+    bool broken{false};                 // a transfer has failed: the sum will not be complete
+    std::vector<bool> final_here;       // by piece of the slice: own contributions are
+    std::vector<std::size_t> to_send{}; // these pieces, in the order in which they became so
     std::size_t parts_sent{0};
     std::size_t finished_sent{0};
     unsigned under_way{0};
@@ -84,6 +91,7 @@ private:
   std::vector<std::size_t> done_;    // own pieces evaluated in this sum, in order
   std::size_t finished_missing_{0};  // pieces of others' slices
   std::size_t sends_left_{0};
+  bool closed_{false}; // this rank's contributions are all final, and it waits for the sum
 };
 
 ring_slices::ring_slices(ring_member& owner, std::size_t piece_elements)
@@ -103,6 +111,8 @@ ring_slices::ring_slices(ring_member& owner, std::size_t piece_elements)
     auto& each = ranks_[rank];
     const bool own = rank == owner.rank();
     each.finished.resize(own ? 0 : each.pieces);
+    each.final_here.resize(each.pieces);
+    each.to_send.reserve(each.pieces);
     each.parts.resize(own ? 0 : self().pieces * each.slots);
     for (std::uint32_t slot = 0; slot < each.slots; ++slot)
       inputs_.push_back(own ? owner.own(slot).data() + self().slice.begin : room(rank, slot));
@@ -128,7 +138,10 @@ void ring_slices::begin(std::uint64_t number) {
   number_ = number;
   done_.clear();
   finished_missing_ = sends_left_ = 0;
+  closed_ = false;
   for (auto& each : ranks_) {
+    each.final_here.assign(each.pieces, false);
+    each.to_send.clear();
     if (&each == &self()) continue;
     each.met = false;
     each.parts_sent = each.finished_sent = 0;
@@ -137,8 +150,27 @@ void ring_slices::begin(std::uint64_t number) {
     sends_left_ += each.pieces * self().slots + self().pieces;
   }
   if (self().pieces == 0) parts_for_ = number + 1;
-  for (std::size_t piece = 0; piece < self().pieces; ++piece)
-    count(piece);
+}
+
+void ring_slices::ready(element_range all_so_far) {
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    const auto rank = (owner_.rank() + i) % static_cast<std::uint32_t>(ranks_.size());
+    auto& each = ranks_[rank];
+    for (std::size_t piece = 0; piece < each.pieces; ++piece) {
+      const auto range = piece_of(each.slice, piece_elements_, piece);
+      if (each.final_here[piece] || range.begin < all_so_far.begin || range.end > all_so_far.end) continue;
+      each.final_here[piece] = true;
+      if (i == 0)
+        count(piece);
+      else
+        each.to_send.push_back(piece);
+    }
+    if (i != 0) pump(rank);
+  }
+}
+
+void ring_slices::close() {
+  closed_ = true;
   check_complete(); // a rank without contributions and elements has only to wait for the others
 }
 
@@ -189,7 +221,7 @@ void ring_slices::on_received(std::uint32_t from, const ring_transfer& what, boo
 // One contribution more to an own piece is there, or this rank has called.
 void ring_slices::count(std::size_t piece) {
   if (--missing_[piece] != 0) return;
-  owner_.on_device([this, piece] {
+  owner_.on_lane([this, piece] {
     const auto range = own_piece(piece);
     const auto base = self().slice.begin;
     owner_.plan().evaluate(inputs_, range.begin - base, range.end - base, sum_.data() + base);
@@ -217,7 +249,7 @@ void ring_slices::pump(std::uint32_t rank) {
     const bool called = to.met && owner_.arrived(rank) >= number_; // RS-2
     if (called && to.finished_sent < done_.size())
       send_next_finished(rank);
-    else if (to.met && to.parts_sent < to.pieces * self().slots)
+    else if (to.met && to.parts_sent < to.to_send.size() * self().slots)
       send_next_part(rank);
     else
       return;
@@ -226,10 +258,12 @@ void ring_slices::pump(std::uint32_t rank) {
 
 void ring_slices::send_next_part(std::uint32_t rank) {
   auto& to = ranks_[rank];
-  const auto at = to.parts_sent++;
-  const auto range = piece_of(to.slice, piece_elements_, at / self().slots);
-  const auto from = owner_.own(static_cast<std::uint32_t>(at % self().slots));
-  send(rank, {.sum = number_, .finished = false, .place = static_cast<std::uint32_t>(at)},
+  const auto piece = to.to_send[to.parts_sent / self().slots];
+  const auto slot = to.parts_sent++ % self().slots;
+  const auto range = piece_of(to.slice, piece_elements_, piece);
+  const auto from = owner_.own(static_cast<std::uint32_t>(slot));
+  send(rank,
+       {.sum = number_, .finished = false, .place = static_cast<std::uint32_t>(piece * self().slots + slot)},
        from.subspan(range.begin, range.size()));
 }
 
@@ -258,10 +292,10 @@ void ring_slices::on_sent(std::uint32_t rank, bool whole) {
   check_complete();
 }
 
-// RM-3. Once a sum: `sends_left_` and `finished_missing_` only fall, and the last event of a sum is one of
-// those that lead here.
+// RM-3. Once a sum: `sends_left_` and `finished_missing_` only fall, `closed_` comes once, and the last event
+// of a sum is one of those that lead here.
 void ring_slices::check_complete() {
-  if (finished_missing_ != 0 || sends_left_ != 0 || done_.size() != self().pieces) return;
+  if (!closed_ || finished_missing_ != 0 || sends_left_ != 0 || done_.size() != self().pieces) return;
   owner_.on_device([this] { owner_.complete({sum_.data(), owner_.shape().elements}); });
 }
 

@@ -20,6 +20,7 @@ class ring_table {
 public:
   struct seat {
     std::unique_ptr<manual_executor> device{std::make_unique<manual_executor>()};
+    std::unique_ptr<manual_executor> lane{std::make_unique<manual_executor>()};
     std::unique_ptr<transport> network;
     std::unique_ptr<ring_collective> ring;
     std::unique_ptr<communicator> member;
@@ -32,7 +33,7 @@ public:
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       auto& at = seats_[rank];
       at.network = hub_.open({1, rank + 1});
-      at.ring = std::make_unique<ring_collective>(loop_, *at.device, settings);
+      at.ring = std::make_unique<ring_collective>(loop_, *at.device, settings, at.lane.get());
       at.ring->attach(at.network.get());
     }
   }
@@ -82,7 +83,8 @@ public:
     std::vector<manual_executor*> ready;
     if (loop_.pending() > 0) ready.assign(3, &loop_);
     for (auto& at : seats_)
-      if (at.device->pending() > 0) ready.push_back(at.device.get());
+      for (auto* each : {at.device.get(), at.lane.get()})
+        if (each->pending() > 0) ready.push_back(each);
     if (ready.empty()) return false;
     return ready[random_.block(drawn_++)[0] % ready.size()]->run_one();
   }

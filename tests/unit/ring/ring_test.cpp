@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "tests/unit/collective/collective_contract.hpp"
 #include "tests/unit/ring/ring_table.hpp"
 
 namespace troupe {
@@ -55,6 +57,75 @@ TEST_CASE("ring: doubling in a world of eight is the canonical tree (RP-3, RD-1)
     table.connect_all(shape);
     sums_hold(table, shape, 20);
   }
+}
+
+// Every rank begins `parts` one after the other, as tasks of its device, and then the rest.
+void begin_parts(ring_table& table, const collective_shape& shape, std::uint64_t step, std::uint64_t seed) {
+  for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
+    auto& at = table[rank];
+    const auto ready = std::make_shared<std::vector<reference::buffer>>(
+        reference::contributions_of(shape, rank, reference::shards_at(step, shape.shards, shape.elements)));
+    const auto parts =
+        std::make_shared<std::vector<element_range>>(reference::parts_at(seed, shape.elements));
+    for (std::size_t i = 0; i < parts->size(); ++i)
+      at.device->post([&at, ready, parts, i] {
+        contract::write_part(*at.member, *ready, (*parts)[i]);
+        at.member->begin((*parts)[i], {});
+      });
+    at.device->post([&at, ready, parts, elements = shape.elements] {
+      contract::write_rest(*at.member, *ready, *parts, elements);
+    });
+    table.reduce(rank);
+  }
+}
+
+TEST_CASE("ring: sums in parts have the canonical bits, in any order of events (CO-5)") {
+  for (const auto way : ways)
+    for (std::uint32_t world = 1; world <= 4; ++world)
+      for (const std::size_t elements : {17U, 501U})
+        for (std::uint64_t seed = 0; seed < 6; ++seed) {
+          ring_table table{world, seed, {.way = way, .piece_bytes = small_pieces}};
+          const auto shape = table.shape(1, 8, elements);
+          if (world > 1 && !possible(way, shape)) continue;
+          CAPTURE(to_string(way), world, elements, seed);
+          table.connect_all(shape);
+          for (std::uint64_t step = 1; step <= 4; ++step) {
+            begin_parts(table, shape, step, seed + step);
+            table.run();
+            const auto sum =
+                reference::tree_sum(reference::shards_at(step, shape.shards, elements), 0, shape.shards);
+            for (std::uint32_t rank = 0; rank < world; ++rank) {
+              REQUIRE((table[rank].answer && *table[rank].answer));
+              CHECK((*table[rank].answer)->number == step);
+              REQUIRE(reference::same_bits((*table[rank].answer)->sum, sum));
+            }
+          }
+        }
+}
+
+TEST_CASE("ring: an abort at any moment of a sum in parts frees everybody (CO-2, CO-5, RM-4)") {
+  std::size_t stage = 0;
+  for (bool finished = false; !finished; stage += 3) {
+    CAPTURE(stage);
+    ring_table table{3, stage, {.way = ring_way::slices, .piece_bytes = small_pieces}};
+    const auto shape = table.shape(1, 8, 300);
+    table.connect_all(shape);
+    begin_parts(table, shape, 1, stage % 6);
+    table.run(stage);
+    finished = table[0].answer && table[1].answer && table[2].answer;
+    table[1].member->abort();
+    table.run();
+    for (std::uint32_t rank = 0; rank < 3; ++rank) {
+      REQUIRE(table[rank].answer.has_value());
+      if (!*table[rank].answer) CHECK(table[rank].answer->failure().code == errc::aborted);
+    }
+    const auto next = table.shape(2, 8, 300);
+    table.connect_all(next);
+    sums_hold(table, next, 2);
+    for (std::uint32_t rank = 0; rank < 3; ++rank)
+      CHECK(table[rank].ring->hub().members() == 1); // nothing is lent to the transport any more
+  }
+  CHECK(stage > 20);
 }
 
 TEST_CASE("ring: ranks that run ahead are waited for, a thousand sums long (RM-2, RX-1, RD-2, RS-1, RS-2)") {

@@ -19,6 +19,11 @@ TEST_CASE("ring: five ranks, and sums of many pieces, between threads (CO-1)") {
   contract::sums_are_canonical(*world, contract::shape_of(2, 8, 1'000'000), 3);
 }
 
+TEST_CASE("ring: sums in parts, between threads (CO-5)") {
+  contract::holds_in_parts(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}));
+  contract::holds_in_parts(*worlds::ring_threads({}));
+}
+
 TEST_CASE("ring: the contract of rank groups holds between threads (GR-1 to GR-5)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::ring_threads({})));
 }

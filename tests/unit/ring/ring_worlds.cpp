@@ -26,13 +26,15 @@ public:
     event_loop loop;
     loopback_hub hub{loop};
     std::vector<std::unique_ptr<transport>> ends;
-    std::vector<std::unique_ptr<thread_executor>> devices;
+    std::vector<std::unique_ptr<thread_executor>> devices, lanes;
     std::vector<std::unique_ptr<ring_collective>> rings;
     auto known = shape;
     for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
       ends.push_back(hub.open({1, rank + 1}));
       devices.push_back(std::make_unique<thread_executor>("ring-device"));
-      rings.push_back(std::make_unique<ring_collective>(loop, *devices.back(), settings_));
+      lanes.push_back(std::make_unique<thread_executor>("ring-lane"));
+      rings.push_back(
+          std::make_unique<ring_collective>(loop, *devices.back(), settings_, lanes.back().get()));
       rings.back()->attach(ends.back().get());
       known.members.push_back({ends.back()->self(), ends.back()->local_address()});
     }
@@ -45,8 +47,9 @@ public:
           return test::connect_posted(*devices[rank], *rings[rank], *descriptor, known, rank_id{rank});
         },
         work);
-    for (auto& device : devices)
-      device->finish();
+    for (auto* threads : {&lanes, &devices})
+      for (auto& each : *threads)
+        each->finish();
     test::on(loop, [&] { rings.clear(); });
     loop.stop();
     runner.join();

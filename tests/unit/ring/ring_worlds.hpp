@@ -8,7 +8,7 @@
 
 namespace troupe::worlds {
 
-// One loop and one loopback hub for all, a device's thread for each.
+// One loop and one loopback hub for all, a device's thread and a lane's for each.
 [[nodiscard]] std::unique_ptr<world> ring_threads(ring_settings settings);
 // Forked processes, each with sessions over UCX (tcp). Fork before this process has threads or UCX.
 [[nodiscard]] std::unique_ptr<world> ring_processes(ring_settings settings);
