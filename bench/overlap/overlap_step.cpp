@@ -1,7 +1,7 @@
-// Overlap step: backward and the sum of its gradients over shared memory, in forked ranks; one row of
-// `troupe bench overlap`.
+// Overlap step: backward and the sum of its gradients, in forked ranks: over shared memory, one row of
+// `troupe bench overlap`; or over the ring, between network namespaces (between_namespaces.py).
 //
-// The shard pass, its buckets, the communicator and its lane are those of a worker. Backward is not a model's:
+// Shard pass, buckets, communicator and lane are those of a worker. Backward is not a model's:
 //   stand-in   a device of its own computes: the rank's thread only waits until each layer is due
 //   cpu        the rank's thread computes as much per layer: arithmetic on a few KiB, the memory left alone
 //   none       the gradients are there at once
@@ -20,10 +20,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/support/network_place.hpp"
 #include "bench/support/quantiles.hpp"
 #include "runtime/data/batch_stream.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "runtime/train/shard_pass.hpp"
+#include "tests/support/notice_board.hpp"
+#include "tests/support/ring_process.hpp"
 #include "transports/shm/shm_collective.hpp"
 
 namespace {
@@ -40,7 +43,8 @@ struct options {
   std::uint32_t iterations{20};
   double layer_us{0}; // of backward, in one shard
   std::string backward{"none"};
-  bool summed{true}; // else: backward alone
+  bool summed{true};                          // else: backward alone
+  std::vector<bench::network_place> places{}; // by rank; empty: shared memory
 };
 
 constexpr std::uint32_t warm_up = 3;
@@ -116,8 +120,19 @@ batch empty_batch(batch_stream& from, shard_interval range) {
   return made;
 }
 
+// Lives until the process exits.
+expected<std::unique_ptr<communicator>> join_ring(const options& what, collective_shape shape,
+                                                  std::uint32_t rank, test::notice_board& board) {
+  if (auto entered = bench::enter(what.places[rank]); !entered) return entered.failure();
+  auto* here = new test::ring_process{{}, {.devices = what.places[rank].device}};
+  shape.members = board.exchange(rank, here->who());
+  const auto descriptor = here->ring().prepare(shape);
+  if (!descriptor) return descriptor.failure();
+  return here->connect(*descriptor, shape, rank);
+}
+
 bool run_rank(const options& what, const std::string& descriptor, std::uint32_t rank,
-              std::span<step_times> times) {
+              test::notice_board& board, std::span<step_times> times) {
   const auto shards = what.ranks * what.shards_a_rank;
   parameter_store store{7};
   layers_model kernels{store, what};
@@ -125,7 +140,9 @@ bool run_rank(const options& what, const std::string& descriptor, std::uint32_t 
   shard_pass pass{store, shards, what.bucket};
   thread_executor lane{"lane"};
   const collective_shape shape{generation_id{1}, what.ranks, shards, pass.elements()};
-  auto member = shm_collective{{.lane = &lane}}.connect(descriptor, shape, rank_id{rank});
+  auto member = what.places.empty()
+                    ? shm_collective{{.lane = &lane}}.connect(descriptor, shape, rank_id{rank})
+                    : join_ring(what, shape, rank, board);
   if (!member) return false;
   pass.plan(rank, what.ranks, **member);
   batch_stream stream{1, 1};
@@ -155,12 +172,13 @@ int run(const options& what) {
   auto* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!descriptor || memory == MAP_FAILED) return std::fputs("overlap_step: no memory\n", stderr), 1;
   const std::span all{static_cast<step_times*>(memory), what.ranks * what.iterations};
+  test::notice_board board{what.ranks};
   std::vector<pid_t> children;
   for (std::uint32_t rank = 0; rank < what.ranks; ++rank) {
     const auto pid = ::fork();
     if (pid == 0) {
       const bool good =
-          run_rank(what, *descriptor, rank, all.subspan(rank * what.iterations, what.iterations));
+          run_rank(what, *descriptor, rank, board, all.subspan(rank * what.iterations, what.iterations));
       if (!good) director.end_generation();
       ::_exit(good ? 0 : 1);
     }
@@ -203,7 +221,15 @@ int main(int argc, char** argv) {
   app.add_option("--layer-us", what.layer_us)->check(CLI::Range(0.0, 1e6));
   app.add_option("--backward", what.backward)->check(CLI::IsMember({"none", "stand-in", "cpu"}));
   app.add_flag("--alone", alone, "backward without the sum");
+  std::vector<std::string> places;
+  app.add_option("--place", places, "NAMESPACE,DEVICE,ADDRESS: of a rank, each (shared memory)");
   CLI11_PARSE(app, argc, argv);
   what.summed = !alone;
+  for (const auto& text : places) {
+    auto place = bench::parse_network_place(text);
+    if (!place) return std::fprintf(stderr, "overlap_step: %s\n", place.failure().text.c_str()), 2;
+    what.places.push_back(std::move(*place));
+  }
+  if (!places.empty()) what.ranks = static_cast<std::uint32_t>(places.size());
   return run(what);
 }

@@ -23,7 +23,7 @@ public:
     network_ = std::move(opened.value());
     network_->set_job(job_id{0x7269, 0x6e67}, path_secret{path_secret::key{std::byte{5}}});
     sessions_ = std::make_unique<session_transport>(loop_, clock_, *network_, session_settings{});
-    ring_ = std::make_unique<ring_collective>(loop_, device_, settings);
+    ring_ = std::make_unique<ring_collective>(loop_, device_, settings, &lane_);
     ring_->attach(sessions_.get());
     runner_ = std::thread{[this] { loop_.run(); }};
   }
@@ -49,7 +49,7 @@ private:
   event_loop loop_;
   host_clock clock_{loop_};
   host_entropy random_;
-  thread_executor device_{"ring-device"};
+  thread_executor device_{"ring-device"}, lane_{"ring-lane"};
   std::unique_ptr<ucx_transport> network_;
   std::unique_ptr<session_transport> sessions_;
   std::unique_ptr<ring_collective> ring_;
