@@ -1,7 +1,7 @@
 // Overlap step: backward and the sum of its gradients over shared memory, in forked ranks; one row of
 // `troupe bench overlap`.
 //
-// The shard pass, its buckets, the communicator and its lane are those of a worker. Backward is not a model's:
+// The shard pass, its buckets, the communicator and its lane are a worker's. Backward is not a model's:
 //   stand-in   a device of its own computes: the rank's thread only waits until each layer is due
 //   cpu        the rank's thread computes as much per layer: arithmetic on a few KiB, the memory left alone
 //   none       the gradients are there at once

@@ -1,8 +1,8 @@
 // `troupe flight DIR`: reads the flight dumps of a job and says where its ranks first did not agree. Reads
 // only.
 //
-//   one line a generation on `out`, with `steps` followed by one a step and rank; a line on `err` for each file
-//   that could not be used, or not whole
+//   one line a generation on `out`, with `steps` followed by one a step and rank; a line on `err` for each
+//   file that could not be used, or not whole
 //
 // Exit codes: 0 the ranks agree, 1 they do not, 2 usage (no such directory, no dumps in it), 5 a dump could
 // not be read whole and those that could show no difference.

@@ -22,7 +22,7 @@ ring_member::ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& 
     , shape_{shape}
     , rank_{rank.value()}
     , stride_{(shape.elements + line_elements - 1) / line_elements * line_elements}
-    , plan_{shape.shards, shape.world}
+    , plan_{shape}
     , contributions_{hub_->memory().take(stride_ * plan_.slots_of(rank_))}
     , arrived_(shape.world)
     , here_(shape.world) {
@@ -172,18 +172,19 @@ void ring_member::send_part(std::uint32_t to, std::uint32_t index, std::span<con
 void ring_member::send(std::uint32_t to, ring_frame frame, std::span<const float> values) {
   if (hub_->network() == nullptr) return;
   frame.generation = shape_.generation.value();
-  outgoing_.resize(ring_header_bytes + values.size_bytes());
+  outgoing_.resize(ring_header_bytes + format().bytes({0, values.size()}));
   encode_header(frame, outgoing_);
-  if (!values.empty()) std::memcpy(outgoing_.data() + ring_header_bytes, values.data(), values.size_bytes());
+  hub_->counters().value_bytes += format().bytes({0, values.size()});
+  format().pack(values, 0, outgoing_.data() + ring_header_bytes);
   if (!hub_->network()->send_owed(shape_.members[to].incarnation, outgoing_)) ++hub_->counters().unsent;
 }
 
-void ring_member::send_piece(std::uint32_t to, ring_transfer what, std::span<const float> values,
+void ring_member::send_piece(std::uint32_t to, ring_transfer what, std::span<const std::byte> packed,
                              bulk_done done) {
   if (hub_->network() == nullptr) return done(error{errc::path_lost, "no network"});
   what.generation = shape_.generation.value();
-  hub_->network()->send_bulk(shape_.members[to].incarnation, encode(what), std::as_bytes(values),
-                             std::move(done));
+  hub_->counters().value_bytes += packed.size();
+  hub_->network()->send_bulk(shape_.members[to].incarnation, encode(what), packed, std::move(done));
 }
 
 } // namespace troupe
