@@ -65,7 +65,10 @@ public:
   [[nodiscard]] expected<std::string> prepare_collective(generation_id generation,
                                                          std::uint32_t world) override {
     office_.set_generation(generation);
-    return outside_.collectives.prepare({generation, world, parts_.shards, parts_.contribution_elements});
+    collective_shape shape{generation, world, parts_.shards, parts_.contribution_elements};
+    shape.wire = parts_.wire;
+    shape.wire_elements = parts_.wire_elements;
+    return outside_.collectives.prepare(shape);
   }
   void generation_changed(generation_id generation, const fired_faults& fired, task durable) override {
     auto held = std::make_shared<task>(std::move(durable));

@@ -28,6 +28,8 @@ struct director_parts {
   job_id job;
   std::uint32_t shards{1};
   std::size_t contribution_elements{0};
+  element_type wire{element_type::float32};              // of gradients, which are the first
+  std::size_t wire_elements{0};                          // so many elements of a contribution
   std::string flight_directory;                          // empty: no flight dumps
   rendezvous_server& door;                               // started before the director is
   process_spec worker;                                   // each worker's spec, without slot and endpoint

@@ -187,6 +187,8 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                .job = outside.job,
                                .shards = settings.shards,
                                .contribution_elements = shape.contribution,
+                               .wire = settings.wire_type(),
+                               .wire_elements = shape.contribution - contribution_tail_elements,
                                .flight_directory = settings.flight,
                                .door = outside.door,
                                .worker = outside.worker,

@@ -38,6 +38,7 @@ trainer_settings trainer_settings_of(const training_graph& graph, const job_sett
                                  .global_batch = settings.global_batch,
                                  .accumulate = settings.accumulate,
                                  .bucket_bytes = settings.bucket,
+                                 .wire = settings.wire_type(),
                                  .clip_norm = graph.clip_norm(),
                                  .rate = resolved(graph.rate(), *settings.steps)},
                        .rule = graph.rule(),

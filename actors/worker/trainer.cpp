@@ -110,7 +110,10 @@ private:
 // --- between runs ---------------------------------------------------------------------------------------
 
 collective_shape trainer::shape(generation_id generation, std::uint32_t world) const {
-  return {generation, world, settings_.steps.shards, engine_->contribution_size()};
+  auto made = engine_->shape();
+  made.generation = generation;
+  made.world = world;
+  return made;
 }
 
 void trainer::connect(generation_id generation, const std::string& descriptor, rank_id rank,

@@ -79,7 +79,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 31> table{{
+constexpr std::array<job_option, 32> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -103,6 +103,8 @@ constexpr std::array<job_option, 31> table{{
      "1 to 4096", number<&js::shards>},
     {"--accumulate", "N", training, "global batches summed in one step (1)", "a whole number from 1",
      number<&js::accumulate>},
+    {"--wire", "FORMAT", training, "gradients are summed rounded to this; results depend on it (float32)",
+     "float32, float16, bfloat16", text_value<&js::wire>},
     {"--bucket", "SIZE", training, "gradients summed while backward goes on, 0 for none (4MiB)",
      "0, or a size such as 4MiB", size<&js::bucket>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},

@@ -171,14 +171,14 @@ std::vector<workload> make_workloads() {
   accumulate_job.checkpoint_every = 1;
   auto bucket_job = small_job();
   bucket_job.bucket = 64; // each parameter by itself
+  auto rounded_job = bucket_job;
+  rounded_job.wire = "bfloat16";
   auto wide_job = small_job();
   wide_job.global_batch = wide_job.shards = limits::workers_max;
   wide_job.checkpoint_every = 25;
-  return {{"softmax", whole_graph, small_job()},
-          {"adamw", adamw_graph, adamw_job},
-          {"accumulate", whole_graph, accumulate_job},
-          {"buckets", layered_graph, bucket_job},
-          {"wide", whole_graph, wide_job}};
+  return {{"softmax", whole_graph, small_job()},       {"adamw", adamw_graph, adamw_job},
+          {"accumulate", whole_graph, accumulate_job}, {"buckets", layered_graph, bucket_job},
+          {"rounded", layered_graph, rounded_job},     {"wide", whole_graph, wide_job}};
 }
 
 } // namespace

@@ -71,9 +71,10 @@ void add_into(std::span<float> into, std::span<const float> from) {
   add(into.data(), into.data(), from.data(), into.size(), store_kind::cached);
 }
 
-canonical_sum::canonical_sum(std::uint32_t shards, std::uint32_t world)
+canonical_sum::canonical_sum(std::uint32_t shards, std::uint32_t world, wire_format format)
     : first_slots_{troupe::first_slots(shards, world)}
-    , slots_{first_slots_.back()} {
+    , slots_{first_slots_.back()}
+    , format_{format} {
   compile(combine_program(shards, world));
 }
 
@@ -98,14 +99,16 @@ void canonical_sum::compile(const postfix_program& program) {
 }
 
 void canonical_sum::evaluate(std::span<const float* const> contributions, std::size_t begin, std::size_t end,
-                             float* result, store_kind stores) {
+                             float* result, store_kind stores, std::size_t origin) {
   invariant(contributions.size() == slots_, "CP-3: every contribution is added once");
   if (begin >= end) return;
   if (operations_.empty()) {
     std::memcpy(result + begin, contributions[0] + begin, (end - begin) * sizeof(float));
     return;
   }
-  const auto block = operations_.size() == 1 ? end - begin : block_elements; // no partial sums: no blocks
+  // Without partial sums, and with nothing to round while it is near, there is no need for blocks.
+  const auto block = operations_.size() == 1 && format_.exact() ? end - begin : block_elements;
+  if (!format_.exact()) stores = store_kind::cached;
   for (auto at = begin; at < end; at += block) {
     const auto count = std::min(block, end - at);
     const auto operand = [&](std::uint32_t number) -> const float* {
@@ -115,11 +118,13 @@ void canonical_sum::evaluate(std::span<const float* const> contributions, std::s
     };
     for (std::size_t i = 0; i + 1 < operations_.size(); ++i) {
       const auto& op = operations_[i];
-      add(scratch_.data() + (op.into - slots_) * block_elements, operand(op.left), operand(op.right), count,
-          store_kind::cached);
+      auto* into = scratch_.data() + (op.into - slots_) * block_elements;
+      add(into, operand(op.left), operand(op.right), count, store_kind::cached);
+      format_.round({into, count}, origin + at);
     }
     const auto& last = operations_.back();
     add(result + at, operand(last.left), operand(last.right), count, stores);
+    format_.round({result + at, count}, origin + at); // CS-2
   }
   if (stores == store_kind::streamed) order_streamed_stores();
 }

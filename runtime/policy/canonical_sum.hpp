@@ -5,6 +5,7 @@
 //           so that they agree to the bit.
 // Runs on:  one thread at a time; `evaluate` never allocates.
 // Invariants:
+//   CS-2    the result of every addition is rounded to the format; contributions are rounded already.
 //   CS-1    an element of the sum depends on the same element of the contributions only, so any cut of the
 //           range into pieces gives the same bits.
 // Why:      docs/design/0002-canonical-reduction.md
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "runtime/policy/canonical_plan.hpp"
+#include "runtime/policy/wire_format.hpp"
 
 namespace troupe {
 
@@ -27,7 +29,11 @@ enum class store_kind : std::uint8_t { cached, streamed };
 
 class canonical_sum {
 public:
-  canonical_sum(std::uint32_t shards, std::uint32_t world);
+  canonical_sum(std::uint32_t shards, std::uint32_t world, wire_format format = {});
+  explicit canonical_sum(const collective_shape& shape)
+      : canonical_sum{shape.shards, shape.world, wire_format{shape}} {}
+
+  [[nodiscard]] const wire_format& format() const { return format_; }
 
   // Contributions expected, numbered as `first_slots` does.
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
@@ -39,8 +45,9 @@ public:
   // Writes elements [begin, end) of the sum of `contributions` (one pointer a slot, each to the first
   // element) to result[begin, end). `result` overlaps no contribution. `streamed` needs result + begin to
   // be 32-byte aligned; its stores are ordered before this returns. Bandwidth-bound: reads each slot once.
+  // `origin` is the number of the contributions' first element, where they are a slice of all (WF-1).
   void evaluate(std::span<const float* const> contributions, std::size_t begin, std::size_t end,
-                float* result, store_kind stores = store_kind::cached);
+                float* result, store_kind stores = store_kind::cached, std::size_t origin = 0);
 
 private:
   // One addition of a block: operands below `slots_` are contributions, the others are scratch.
@@ -55,6 +62,7 @@ private:
   std::uint32_t slots_;
   std::vector<operation> operations_; // the last one writes the result
   std::vector<float> scratch_;
+  wire_format format_;
 };
 
 } // namespace troupe

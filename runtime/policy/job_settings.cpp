@@ -78,6 +78,8 @@ result check_workers(const job_settings& s) {
 result check_batch(const job_settings& s) {
   if (const auto r = in_range("--global-batch", s.global_batch, 1, limits::global_batch_max); !r) return r;
   if (const auto r = in_range("--accumulate", s.accumulate, 1, limits::global_batch_max); !r) return r;
+  if (s.wire != "float32" && s.wire != "float16" && s.wire != "bfloat16")
+    return refused("--wire", s.wire, "no such format", "float32, float16, bfloat16");
   if (s.bucket != 0 && (s.bucket < limits::bucket_bytes_min || s.bucket > limits::bucket_bytes_max))
     return refused("--bucket", format_size(s.bucket), "out of range", "0, or 64 bytes to 1GiB");
   const std::uint64_t unit = s.shards;
@@ -234,6 +236,11 @@ expected<void> job_settings::validate() const {
     if (auto r = check(*this); !r) return r;
   }
   return {};
+}
+
+element_type job_settings::wire_type() const {
+  if (wire == "float16") return element_type::float16;
+  return wire == "bfloat16" ? element_type::bfloat16 : element_type::float32;
 }
 
 std::string to_text(const resume_choice& choice) {

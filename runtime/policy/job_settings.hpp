@@ -16,6 +16,7 @@
 
 #include "runtime/policy/fault_plan.hpp"
 #include "runtime/policy/timeouts.hpp"
+#include "runtime/seams/rank_group.hpp"
 
 namespace troupe {
 
@@ -47,6 +48,7 @@ struct job_settings {
   std::uint32_t shards{8};
   std::uint32_t accumulate{1}; // global batches whose gradients are summed in one step
   std::uint64_t seed{1};
+  std::string wire{"float32"};     // what gradients are rounded to on their way through a sum
   std::uint64_t bucket{4U << 20U}; // bytes of gradients summed while backward goes on; 0: none are
 
   // Checkpoints
@@ -81,6 +83,7 @@ struct job_settings {
 
   [[nodiscard]] expected<void> validate() const;
   [[nodiscard]] std::uint32_t samples_per_shard() const { return global_batch / shards; }
+  [[nodiscard]] element_type wire_type() const; // of valid settings
   // Most workers that can ever be members.
   [[nodiscard]] std::uint32_t workers_limit() const { return workers_max == 0 ? shards : workers_max; }
 };

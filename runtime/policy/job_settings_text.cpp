@@ -31,6 +31,7 @@ void each_field(Io& io, Settings& s) {
   io.field("accumulate", s.accumulate);
   io.field("seed", s.seed);
   io.field("bucket", s.bucket);
+  io.field("wire", s.wire);
   io.field("checkpoint_dir", s.checkpoint_dir);
   io.field("checkpoint_every", s.checkpoint_every);
   io.field("keep", s.keep);

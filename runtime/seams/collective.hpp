@@ -50,6 +50,11 @@ struct collective_shape {
   // none.
   std::size_t group_bytes{0};
   std::vector<collective_member> members{}; // by rank; a collective of one host does without
+  // What the first `wire_elements` elements of every tree node's value are rounded to, by who computes it
+  // (runtime/policy/wire_format.hpp), and may travel as: float32, float16, bfloat16. Contributions are
+  // rounded by who writes them.
+  element_type wire{element_type::float32};
+  std::size_t wire_elements{0}; // a multiple of 16
 };
 
 // Elements [begin, end).

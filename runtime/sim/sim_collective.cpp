@@ -26,7 +26,7 @@ public:
   sim_meeting(sim_collective_hub& hub, const collective_shape& shape)
       : hub_{hub}
       , shape_{shape}
-      , sum_{shape.shards, shape.world}
+      , sum_{shape}
       , result_(shape.elements)
       , arrived_(shape.world)
       , arrivals_(shape.world) {
@@ -239,7 +239,8 @@ public:
       return error{errc::aborted, descriptor + ": the meeting place is gone"};
     const auto& there = found->second->shape();
     if (there.generation != shape.generation || there.world != shape.world || there.shards != shape.shards ||
-        there.elements != shape.elements || there.group_bytes != shape.group_bytes ||
+        there.elements != shape.elements || there.wire != shape.wire ||
+        there.wire_elements != shape.wire_elements || there.group_bytes != shape.group_bytes ||
         rank.value() >= shape.world) {
       return error{errc::bad_argument, descriptor + ": the shape does not fit"};
     }

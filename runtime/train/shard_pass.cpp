@@ -13,11 +13,12 @@ namespace troupe {
 class shard_pass::last_shard {
 public:
   // `additions` follow the shard; `contribution` is what they lead to.
-  last_shard(shard_pass& pass, communicator& into, std::span<float> contribution,
+  last_shard(shard_pass& pass, communicator& into, std::span<float> contribution, std::span<float> shard,
              std::span<const local_step> additions)
       : pass_{pass}
       , into_{into}
       , contribution_{contribution}
+      , shard_{shard}
       , additions_{additions}
       , low_{pass.layout_.part_elements} {
     const auto& early = pass_.buckets_.early;
@@ -42,6 +43,7 @@ public:
 
 private:
   void add_up(element_range part) const {
+    pass_.format_.round(shard_.subspan(part.begin, part.size()), part.begin);
     for (const auto& step : additions_)
       pass_.add(step, contribution_, part);
   }
@@ -49,6 +51,7 @@ private:
   shard_pass& pass_;
   communicator& into_;
   std::span<float> contribution_;
+  std::span<float> shard_; // its gradients
   std::span<const local_step> additions_;
   std::size_t begun_{0};
   std::size_t low_; // the first element that was begun
@@ -88,12 +91,15 @@ private:
   last_shard* last_; // none: other shards follow
 };
 
-shard_pass::shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes)
+shard_pass::shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes,
+                       element_type wire)
     : store_{store}
     , layout_{store.layout()}
     , shards_{shards}
     , scratch_{(local_buffers(shards) - 1) * elements() * sizeof(float)}
     , ready_(layout_.parameters.size())
+    , wire_{wire}
+    , format_{wire, layout_.part_elements}
     , buckets_{bucket_plan::make(layout_, bucket_bytes)}
     , missing_(buckets_.early.size()) {}
 
@@ -128,8 +134,9 @@ void shard_pass::compute(model& kernels, const batch& from, std::uint64_t number
         add(step, contribution, {0, elements()});
       } else if (step.shard + 1 < range_.end()) {
         compute_shard(kernels, shard_of(step), number, target);
+        format_.round(target, 0);
       } else {
-        last_shard last{*this, into, contribution, steps.subspan(at + 1)};
+        last_shard last{*this, into, contribution, target, steps.subspan(at + 1)};
         compute_shard(kernels, shard_of(step), number, target, &last);
         return last.finish();
       }
@@ -142,6 +149,7 @@ void shard_pass::add(const local_step& step, std::span<float> contribution, elem
     return buffer(index, contribution).subspan(part.begin, part.size());
   };
   add_into(of(step.into), of(step.from));
+  format_.round(of(step.into), part.begin);
 }
 
 bool shard_pass::finite(communicator& into) const {

@@ -10,6 +10,7 @@
 //   SH-3    each parameter's gradient was declared ready exactly once a shard.
 //   SH-4    a bucket is begun once its gradients of the rank's last shard are ready and added up; it is not
 //           written again before the next pass. Buckets are begun in order, by ranks without shards too.
+//   SH-5    the gradient of every shard, and of every node added up here, is rounded to the wire's format.
 // Why:      docs/design/0004-step-engine.md
 #pragma once
 
@@ -21,6 +22,7 @@
 #include "runtime/base/buffer_pool.hpp"
 #include "runtime/data/batch.hpp"
 #include "runtime/policy/canonical_plan.hpp"
+#include "runtime/policy/wire_format.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/train/bucket_plan.hpp"
 #include "runtime/train/contribution.hpp"
@@ -32,9 +34,15 @@ namespace troupe {
 class shard_pass {
 public:
   // `store` is frozen and outlives the pass.
-  // Buckets of at least `bucket_bytes` are begun as they get ready; 0: none is.
-  shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes = 0);
+  // Buckets of at least `bucket_bytes` are begun as they get ready; 0: none is. Gradients are rounded to
+  // `wire` (SH-5).
+  shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes = 0,
+             element_type wire = element_type::float32);
 
+  // What the collective's shape needs to know beside generation and world.
+  [[nodiscard]] collective_shape shape() const {
+    return {.shards = shards_, .elements = elements(), .wire = wire_, .wire_elements = layout_.part_elements};
+  }
   [[nodiscard]] std::size_t elements() const { return contribution_elements(layout_.part_elements); }
   [[nodiscard]] shard_interval range() const { return range_; }
 
@@ -64,6 +72,8 @@ private:
   std::vector<node_plan> nodes_;
   touched_memory scratch_;
   std::vector<std::uint8_t> ready_; // by parameter: how often declared ready in the current shard
+  element_type wire_;
+  wire_format format_;
   bucket_plan buckets_;
   std::vector<std::size_t> missing_; // by early bucket: gradients of the last shard that are not ready
 };

@@ -55,7 +55,7 @@ expected<void> validate(const step_settings& s) {
 step_engine::step_engine(const step_context& context, const step_settings& settings)
     : context_{context}
     , settings_{settings}
-    , pass_{context.store, settings.shards, settings.bucket_bytes}
+    , pass_{context.store, settings.shards, settings.bucket_bytes, settings.wire}
     , accumulated_{settings.accumulate > 1 ? context.store.layout().part_elements * sizeof(float) : 0}
     , alive_{std::make_shared<step_engine*>(this)} {
   invariant(validate(settings).has_value(), "step engine: its settings are valid");

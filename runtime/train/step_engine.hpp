@@ -53,8 +53,9 @@ struct step_settings {
   std::uint32_t accumulate{1};
   // Gradients whose sum starts while backward goes on; 0: the whole sum starts after it.
   std::size_t bucket_bytes{0};
-  float clip_norm{0};   // the mean gradient is scaled down to this norm; 0: off
-  learning_rate rate{}; // resolved
+  element_type wire{element_type::float32}; // what gradients are rounded to on their way (SH-5)
+  float clip_norm{0};                       // the mean gradient is scaled down to this norm; 0: off
+  learning_rate rate{};                     // resolved
 };
 
 // errc::bad_argument, one line that names the setting, its value and what is accepted.
@@ -108,6 +109,8 @@ public:
   [[nodiscard]] step_id applied() const { return applied_; }
   // float32 elements of a contribution, for collective_shape.
   [[nodiscard]] std::size_t contribution_size() const { return pass_.elements(); }
+  // Of its communicators; generation and world are to be filled in.
+  [[nodiscard]] collective_shape shape() const { return pass_.shape(); }
   [[nodiscard]] const step_settings& settings() const { return settings_; }
   [[nodiscard]] std::uint64_t samples_per_step() const {
     return std::uint64_t{settings_.global_batch} * settings_.accumulate;

@@ -86,6 +86,7 @@ TEST_CASE("sim: sums that are begun in parts end as whole ones do, whoever dies 
   all_are_right(faults, "buckets", {1, 3}, seeds);
   all_are_right(faults, "buckets", {3, 4}, seeds_elsewhere);
   all_are_right(faults, "buckets", {1, 8}, seeds_elsewhere);
+  all_are_right(faults, "rounded", {1, 3}, seeds_elsewhere);
 }
 
 TEST_CASE("sim: one survivor of eight gives all others its state, though one dies while it passes it on",

@@ -43,9 +43,9 @@ public:
   }
   void on_part(std::uint32_t from, const ring_frame& part) override {
     const bool fits = part.index < rounds_ && partner(part.index) == from &&
-                      part.values.size() == elements_ * sizeof(float);
+                      part.values.size() == owner_.format().bytes({0, elements_});
     if (!fits) return;
-    std::memcpy(inbox(part.arrived, part.index), part.values.data(), part.values.size());
+    owner_.format().unpack(part.values.data(), 0, {inbox(part.arrived, part.index), elements_});
     came(part.arrived, part.index) = true;
     if (part.arrived == number_) advance();
   }
@@ -76,9 +76,13 @@ private:
   void add(float* theirs, bool they_are_left) {
     const std::span<float> own{sum_.data(), elements_};
     const std::span<float> other{theirs, elements_};
-    if (!they_are_left) return add_into(own, other);
-    add_into(other, own);
-    std::memcpy(own.data(), other.data(), other.size_bytes());
+    if (they_are_left) {
+      add_into(other, own);
+      std::memcpy(own.data(), other.data(), other.size_bytes());
+    } else {
+      add_into(own, other);
+    }
+    owner_.format().round(own, 0);
   }
 
   ring_member& owner_;

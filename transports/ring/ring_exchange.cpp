@@ -43,11 +43,12 @@ public:
   }
   void on_part(std::uint32_t from, const ring_frame& part) override {
     const auto slots = owner_.plan().slots_of(from);
-    const auto bytes = slots == 0 ? 0 : elements_ * sizeof(float);
+    const auto bytes = slots == 0 ? 0 : owner_.format().bytes({0, elements_});
     if (part.index >= parts_of(from) || part.values.size() != bytes) return;
     if (bytes > 0)
-      std::memcpy(inbox(part.arrived % 2, owner_.plan().first_slot(from) + part.index), part.values.data(),
-                  bytes);
+      owner_.format().unpack(
+          part.values.data(), 0,
+          {inbox(part.arrived % 2, owner_.plan().first_slot(from) + part.index), elements_});
     count(part.arrived);
   }
 

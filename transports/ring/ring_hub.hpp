@@ -24,9 +24,10 @@ namespace troupe {
 class ring_member;
 
 struct ring_counters {
-  std::uint64_t stale{0};     // of a generation that is no more, or from no member of it
-  std::uint64_t malformed{0}; // no frame, or one that does not fit
-  std::uint64_t unsent{0};    // refused by the transport: the sum will not be complete
+  std::uint64_t stale{0};       // of a generation that is no more, or from no member of it
+  std::uint64_t malformed{0};   // no frame, or one that does not fit
+  std::uint64_t unsent{0};      // refused by the transport: the sum will not be complete
+  std::uint64_t value_bytes{0}; // of gradients, sent
 };
 
 class ring_hub final : public transport_listener, public std::enable_shared_from_this<ring_hub> {

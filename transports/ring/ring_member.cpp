@@ -23,7 +23,7 @@ ring_member::ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& 
     , shape_{shape}
     , rank_{rank.value()}
     , stride_{(shape.elements + line_elements - 1) / line_elements * line_elements}
-    , plan_{shape.shards, shape.world}
+    , plan_{shape}
     , contributions_{hub_->memory().take(stride_ * plan_.slots_of(rank_))}
     , arrived_(shape.world)
     , parts_{shape.elements}
@@ -204,21 +204,35 @@ void ring_member::say(std::uint32_t to, ring_word what) {
 }
 
 void ring_member::send_part(std::uint32_t to, std::uint32_t index, std::span<const float> values) {
-  send(to, {.what = ring_word::part, .index = index, .arrived = begun_}, std::as_bytes(values));
+  if (hub_->network() == nullptr) return;
+  const auto bytes = format().bytes({0, values.size()});
+  hub_->counters().value_bytes += bytes;
+  format().pack(values, 0, frame_with({.what = ring_word::part, .index = index, .arrived = begun_}, bytes));
+  send_frame(to);
 }
 
-void ring_member::send(std::uint32_t to, ring_frame frame, std::span<const std::byte> values) {
+void ring_member::send(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values) {
   if (hub_->network() == nullptr) return;
+  std::ranges::copy(values, frame_with(frame, values.size()));
+  send_frame(to);
+}
+
+// Room for the frame's values, in what leaves next.
+std::byte* ring_member::frame_with(ring_frame frame, std::size_t bytes) {
   frame.generation = shape_.generation.value();
-  outgoing_.resize(ring_header_bytes + values.size());
+  outgoing_.resize(ring_header_bytes + bytes);
   encode_header(frame, outgoing_);
-  if (!values.empty()) std::memcpy(outgoing_.data() + ring_header_bytes, values.data(), values.size());
+  return outgoing_.data() + ring_header_bytes;
+}
+
+void ring_member::send_frame(std::uint32_t to) {
   if (!hub_->network()->send_owed(shape_.members[to].incarnation, outgoing_)) ++hub_->counters().unsent;
 }
 
-void ring_member::send_piece(std::uint32_t to, ring_transfer what, std::span<const float> values,
+void ring_member::send_piece(std::uint32_t to, ring_transfer what, std::span<const std::byte> packed,
                              bulk_done done) {
-  send_block(to, what, std::as_bytes(values), std::move(done));
+  hub_->counters().value_bytes += packed.size();
+  send_block(to, what, packed, std::move(done));
 }
 
 // --- its groups' side -----------------------------------------------------------------------------------

@@ -81,10 +81,12 @@ public:
   [[nodiscard]] std::uint64_t arrived(std::uint32_t rank) const { return arrived_[rank].load(); }
   [[nodiscard]] bool aborted() const { return aborted_.load(); } // any thread
   [[nodiscard]] canonical_sum& plan() { return plan_; }          // evaluates where its way does, always
+  [[nodiscard]] const wire_format& format() const { return plan_.format(); }
   [[nodiscard]] std::span<const float> own(std::uint32_t index);
   [[nodiscard]] ring_memory& memory();
+  // `values` are all elements of a part, or none; they travel packed.
   void send_part(std::uint32_t to, std::uint32_t index, std::span<const float> values);
-  void send_piece(std::uint32_t to, ring_transfer what, std::span<const float> values, bulk_done done);
+  void send_piece(std::uint32_t to, ring_transfer what, std::span<const std::byte> packed, bulk_done done);
   template <class Work>
   void on_device(Work work); // skipped after an abort
   template <class Work>
@@ -99,7 +101,9 @@ private:
   void open_sum();
   template <class Work>
   void post_to(executor& where, Work work);
-  void send(std::uint32_t to, ring_frame frame, std::span<const std::byte> values);
+  void send(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values);
+  [[nodiscard]] std::byte* frame_with(ring_frame frame, std::size_t bytes);
+  void send_frame(std::uint32_t to);
   void end_groups();
   [[nodiscard]] executor& loop() const;
   [[nodiscard]] executor& device() const;

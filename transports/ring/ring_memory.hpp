@@ -56,7 +56,7 @@ public:
   }
 
 private:
-  static constexpr std::size_t spare_max = 3; // a generation's contributions, rooms and sum
+  static constexpr std::size_t spare_max = 6; // a generation's contributions, rooms and sum, and these packed
 
   void give(touched_memory memory) {
     const std::lock_guard lock{mutex_};

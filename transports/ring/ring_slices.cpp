@@ -66,7 +66,17 @@ private:
   }
   [[nodiscard]] std::size_t room_index(std::uint32_t rank) const; // in others' contributions
   [[nodiscard]] place* place_of(std::uint32_t from, const ring_transfer& what);
+  // Elements that a transfer brings, where they are added from or read; and where its bytes land: the same
+  // place, or that of the packed values.
   [[nodiscard]] std::span<float> memory_of(std::uint32_t from, const ring_transfer& what);
+  [[nodiscard]] element_range range_of(std::uint32_t from, const ring_transfer& what) const;
+  [[nodiscard]] std::span<std::byte> landing_of(std::uint32_t from, const ring_transfer& what);
+  [[nodiscard]] std::size_t packed_stride() const; // bytes
+  [[nodiscard]] std::byte* packed(const ring_memory::block& in, std::size_t number,
+                                  std::size_t element) const;
+  // What is to leave, packed where it stays until the sum is over (RM-3); each place once a sum.
+  [[nodiscard]] std::span<const std::byte> outgoing(const ring_memory::block& in, std::size_t number,
+                                                    element_range range, std::span<const float> values);
   [[nodiscard]] std::uint64_t sum_for(const ring_transfer& what) const {
     return what.finished ? number_ : parts_for_;
   }
@@ -76,7 +86,7 @@ private:
   void pump(std::uint32_t rank);
   void send_next_part(std::uint32_t rank);
   void send_next_finished(std::uint32_t rank);
-  void send(std::uint32_t rank, const ring_transfer& what, std::span<const float> values);
+  void send(std::uint32_t rank, const ring_transfer& what, std::span<const std::byte> packed_values);
   void on_sent(std::uint32_t rank, bool whole);
   void check_complete();
 
@@ -84,6 +94,9 @@ private:
   const std::size_t piece_elements_;
   std::vector<neighbour> ranks_;
   ring_memory::block rooms_, sum_;
+  // Where the wire rounds: packed own contributions, rooms and sum, each as long as all elements.
+  ring_memory::block packed_own_, packed_rooms_, packed_sum_;
+  std::size_t finished_packed_{0};   // own pieces of this sum, in the order of `done_`
   std::vector<const float*> inputs_; // by slot, each at the first element of the own slice
   std::uint64_t number_{0};          // of the sum under way, or the last one
   std::uint64_t parts_for_{1};       // of the sum that the rooms take contributions of
@@ -107,6 +120,12 @@ ring_slices::ring_slices(ring_member& owner, std::size_t piece_elements)
     each.slots = owner.plan().slots_of(rank);
   }
   rooms_ = owner.memory().take((owner.plan().slots() - self().slots) * self().slice.size());
+  if (!owner.format().exact()) {
+    const auto floats = packed_stride() / sizeof(float);
+    packed_own_ = owner.memory().take(self().slots * floats);
+    packed_rooms_ = owner.memory().take((owner.plan().slots() - self().slots) * floats);
+    packed_sum_ = owner.memory().take(floats);
+  }
   for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
     auto& each = ranks_[rank];
     const bool own = rank == owner.rank();
@@ -137,7 +156,7 @@ void ring_slices::empty_rooms() {
 void ring_slices::begin(std::uint64_t number) {
   number_ = number;
   done_.clear();
-  finished_missing_ = sends_left_ = 0;
+  finished_missing_ = sends_left_ = finished_packed_ = 0;
   closed_ = false;
   for (auto& each : ranks_) {
     each.final_here.assign(each.pieces, false);
@@ -188,21 +207,48 @@ place* ring_slices::place_of(std::uint32_t from, const ring_transfer& what) {
   return fits ? &places[what.place] : nullptr;
 }
 
+element_range ring_slices::range_of(std::uint32_t from, const ring_transfer& what) const {
+  return what.finished ? piece_of(ranks_[from].slice, piece_elements_, what.place)
+                       : own_piece(what.place / ranks_[from].slots);
+}
+
 std::span<float> ring_slices::memory_of(std::uint32_t from, const ring_transfer& what) {
-  if (what.finished) {
-    const auto range = piece_of(ranks_[from].slice, piece_elements_, what.place);
-    return {sum_.data() + range.begin, range.size()};
-  }
-  const auto slots = ranks_[from].slots;
-  const auto range = own_piece(what.place / slots);
-  return {room(from, what.place % slots) + (range.begin - self().slice.begin), range.size()};
+  const auto range = range_of(from, what);
+  if (what.finished) return {sum_.data() + range.begin, range.size()};
+  const auto slot = what.place % ranks_[from].slots;
+  return {room(from, slot) + (range.begin - self().slice.begin), range.size()};
+}
+
+std::span<std::byte> ring_slices::landing_of(std::uint32_t from, const ring_transfer& what) {
+  if (owner_.format().exact()) return std::as_writable_bytes(memory_of(from, what));
+  const auto range = range_of(from, what);
+  auto* at = what.finished
+                 ? packed(packed_sum_, 0, range.begin)
+                 : packed(packed_rooms_, room_index(from) + what.place % ranks_[from].slots, range.begin);
+  return {at, owner_.format().bytes(range)};
+}
+
+std::size_t ring_slices::packed_stride() const {
+  return (owner_.format().offset(owner_.shape().elements) + 63) / 64 * 64;
+}
+
+std::byte* ring_slices::packed(const ring_memory::block& in, std::size_t number, std::size_t element) const {
+  return reinterpret_cast<std::byte*>(in.data()) + number * packed_stride() + owner_.format().offset(element);
+}
+
+std::span<const std::byte> ring_slices::outgoing(const ring_memory::block& in, std::size_t number,
+                                                 element_range range, std::span<const float> values) {
+  if (owner_.format().exact()) return std::as_bytes(values);
+  auto* at = packed(in, number, range.begin);
+  owner_.format().pack(values, range.begin, at);
+  return {at, owner_.format().bytes(range)};
 }
 
 std::span<std::byte> ring_slices::on_announced(std::uint32_t from, const ring_transfer& what,
                                                std::uint64_t bytes) {
   auto* into = place_of(from, what);
   if (into == nullptr || *into != place::empty) return {};
-  const auto memory = std::as_writable_bytes(memory_of(from, what));
+  const auto memory = landing_of(from, what);
   if (memory.size() != bytes) return {};
   *into = place::lent;
   return memory;
@@ -213,6 +259,8 @@ void ring_slices::on_received(std::uint32_t from, const ring_transfer& what, boo
   if (into == nullptr || *into != place::lent) return;
   *into = whole ? place::full : place::empty;
   if (!whole) return;
+  if (!owner_.format().exact())
+    owner_.format().unpack(landing_of(from, what).data(), range_of(from, what).begin, memory_of(from, what));
   if (!what.finished) return count(what.place / ranks_[from].slots);
   --finished_missing_;
   check_complete();
@@ -224,7 +272,8 @@ void ring_slices::count(std::size_t piece) {
   owner_.on_lane([this, piece] {
     const auto range = own_piece(piece);
     const auto base = self().slice.begin;
-    owner_.plan().evaluate(inputs_, range.begin - base, range.end - base, sum_.data() + base);
+    owner_.plan().evaluate(inputs_, range.begin - base, range.end - base, sum_.data() + base,
+                           store_kind::cached, base);
     owner_.on_loop([this, piece] { on_evaluated(piece); });
   });
 }
@@ -264,19 +313,27 @@ void ring_slices::send_next_part(std::uint32_t rank) {
   const auto from = owner_.own(static_cast<std::uint32_t>(slot));
   send(rank,
        {.sum = number_, .finished = false, .place = static_cast<std::uint32_t>(piece * self().slots + slot)},
-       from.subspan(range.begin, range.size()));
+       outgoing(packed_own_, slot, range, from.subspan(range.begin, range.size())));
 }
 
 void ring_slices::send_next_finished(std::uint32_t rank) {
-  const auto piece = done_[ranks_[rank].finished_sent++];
+  const auto which = ranks_[rank].finished_sent++;
+  const auto piece = done_[which];
   const auto range = own_piece(piece);
-  send(rank, {.sum = number_, .finished = true, .place = static_cast<std::uint32_t>(piece)},
-       {sum_.data() + range.begin, range.size()});
+  const std::span<const float> values{sum_.data() + range.begin, range.size()};
+  const bool first = which == finished_packed_; // it may be on its way to another rank already
+  const auto bytes =
+      first || owner_.format().exact()
+          ? outgoing(packed_sum_, 0, range, values)
+          : std::span<const std::byte>{packed(packed_sum_, 0, range.begin), owner_.format().bytes(range)};
+  finished_packed_ += first ? 1 : 0;
+  send(rank, {.sum = number_, .finished = true, .place = static_cast<std::uint32_t>(piece)}, bytes);
 }
 
-void ring_slices::send(std::uint32_t rank, const ring_transfer& what, std::span<const float> values) {
+void ring_slices::send(std::uint32_t rank, const ring_transfer& what,
+                       std::span<const std::byte> packed_values) {
   ++ranks_[rank].under_way;
-  owner_.send_piece(rank, what, values,
+  owner_.send_piece(rank, what, packed_values,
                     [this, held = owner_.shared_from_this(), rank](const expected<void>& result) {
                       on_sent(rank, result.has_value());
                     });

@@ -21,7 +21,7 @@ shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collec
     : memory_{std::move(memory)}
     , shape_{shape}
     , rank_{rank.value()}
-    , plan_{shape.shards, shape.world}
+    , plan_{shape}
     , meeting_{memory_->header().words, memory_->lines(), rank_, tuning}
     , stores_{shape.elements * sizeof(float) >= limits::shm_streamed_bytes_min ? store_kind::streamed
                                                                                : store_kind::cached}

@@ -235,4 +235,18 @@ inline void holds_in_parts(worlds::world& world) {
         abort_after_parts(world, shape_of(ranks, 8, 6001), seed, most);
 }
 
+// CO-1 of rounded sums: every node of the tree is rounded, whoever owns it, and what travels packed loses
+// nothing. `sizes`: elements, of which the last 16 are not rounded.
+inline void holds_rounded(worlds::world& world, std::initializer_list<std::size_t> sizes) {
+  for (const auto wire : {element_type::float16, element_type::bfloat16})
+    for (const auto elements : sizes)
+      for (std::uint32_t ranks = 1; ranks <= 4; ++ranks)
+        for (const std::uint32_t shards : {1U, 7U, 8U}) {
+          auto shape = shape_of(ranks, shards, elements);
+          shape.wire = wire;
+          shape.wire_elements = (elements - 16) / 16 * 16;
+          parts_change_nothing(world, shape, 5);
+        }
+}
+
 } // namespace troupe::contract

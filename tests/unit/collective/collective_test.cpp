@@ -27,6 +27,11 @@ TEST_CASE("collective: sums begun in parts are the same sums, and an abort ends 
   contract::holds_in_parts(*worlds::shm_one_mapping(1, true));
 }
 
+TEST_CASE("collective: rounded sums are canonical too (CO-1, CS-2)") {
+  contract::holds_rounded(*worlds::loopback_threads(), {16, 1000, 20'003});
+  contract::holds_rounded(*worlds::shm_threads(1, true), {16, 1000, 20'003});
+}
+
 TEST_CASE("collective: the contract holds over shm threads with lanes (CO-1, CO-2, SC-3)") {
   contract::holds_over(*worlds::shm_threads(1, true));
 }

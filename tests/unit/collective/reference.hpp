@@ -39,6 +39,23 @@ inline buffer tree_sum(const std::vector<buffer>& shards, std::uint32_t first, s
   return sum;
 }
 
+// The same with the value of every node rounded.
+inline buffer rounded_sum(const std::vector<buffer>& shards, std::uint32_t first, std::uint32_t count,
+                          const wire_format& format) {
+  if (count == 1) {
+    auto leaf = shards[first];
+    format.round(leaf, 0);
+    return leaf;
+  }
+  const auto left = left_shards(count);
+  auto sum = rounded_sum(shards, first, left, format);
+  const auto right = rounded_sum(shards, first + left, count - left, format);
+  for (std::size_t i = 0; i < sum.size(); ++i)
+    sum[i] = sum[i] + right[i];
+  format.round(sum, 0);
+  return sum;
+}
+
 inline std::vector<buffer> shards_at(std::uint64_t step, std::uint32_t shards, std::size_t elements) {
   std::vector<buffer> values(shards, buffer(elements));
   for (std::uint32_t shard = 0; shard < shards; ++shard)
@@ -76,7 +93,7 @@ inline std::vector<buffer> contributions_of(const collective_shape& shape, std::
   const auto range = shard_range(shape.shards, shape.world, rank);
   std::vector<buffer> all;
   for (const auto& node : owned_nodes(shape.shards, range.first, range.count))
-    all.push_back(tree_sum(shards, node.first, node.count));
+    all.push_back(rounded_sum(shards, node.first, node.count, wire_format{shape}));
   return all;
 }
 
@@ -101,7 +118,7 @@ struct steps {
   steps(std::size_t count, const collective_shape& shape) {
     for (std::size_t step = 0; step < count; ++step) {
       shards.push_back(shards_at(step, shape.shards, shape.elements));
-      sums.push_back(tree_sum(shards.back(), 0, shape.shards));
+      sums.push_back(rounded_sum(shards.back(), 0, shape.shards, wire_format{shape}));
     }
   }
   [[nodiscard]] std::size_t count() const { return shards.size(); }

@@ -128,6 +128,7 @@ job_settings unusual() {
   s.steps = 600;
   s.seed = std::numeric_limits<std::uint64_t>::max();
   s.bucket = 65536;
+  s.wire = "bfloat16";
   s.transport = "shm";
   s.spin = 50us;
   s.checkpoint_dir = "a \"quoted\" dir/\xc3\xa4";

@@ -50,6 +50,44 @@ TEST_CASE("ring: every way gives the canonical bits, in any order of events (CO-
         }
 }
 
+TEST_CASE(
+    "ring: a rounded sum has the reference's bits on every way, and takes half the bytes (CS-2, WF-2)") {
+  constexpr std::size_t elements = 10'016; // the last 16 are not rounded
+  for (const auto way : ways)
+    for (const std::uint32_t world : {2U, 3U, 4U}) {
+      std::uint64_t bytes[3]{};
+      for (const auto wire : {element_type::float32, element_type::float16, element_type::bfloat16}) {
+        ring_table table{world, world, {.way = way, .piece_bytes = 4096}};
+        auto shape = table.shape(1, 8, elements);
+        shape.wire = wire;
+        shape.wire_elements = elements - 16;
+        if (!possible(way, shape)) continue;
+        CAPTURE(to_string(way), world, static_cast<int>(wire));
+        table.connect_all(shape);
+        const reference::steps known{2, shape};
+        for (std::size_t step = 0; step < 2; ++step) {
+          for (std::uint32_t rank = 0; rank < world; ++rank) {
+            const auto own = reference::contributions_of(shape, rank, known.shards[step]);
+            for (std::size_t i = 0; i < own.size(); ++i)
+              std::ranges::copy(own[i], table[rank].member->contribution(i).begin());
+            table.reduce(rank);
+          }
+          table.run();
+          for (std::uint32_t rank = 0; rank < world; ++rank)
+            REQUIRE(reference::same_bits((*table[rank].answer)->sum, known.sums[step]));
+        }
+        bytes[wire == element_type::float32   ? 0
+              : wire == element_type::float16 ? 1
+                                              : 2] = table[0].ring->hub().counters().value_bytes / 2;
+      }
+      if (bytes[0] == 0) continue;
+      UNSCOPED_INFO("rank 0 of " << world << " sends " << bytes[0] << ", " << bytes[1] << ", " << bytes[2]
+                                 << " bytes a sum by " << to_string(way));
+      CHECK(bytes[1] == bytes[2]);
+      CHECK(double(bytes[1]) / double(bytes[0]) < 0.502);
+    }
+}
+
 TEST_CASE("ring: doubling in a world of eight is the canonical tree (RP-3, RD-1)") {
   for (const std::uint32_t shards : {8U, 16U, 64U}) {
     ring_table table{8, shards, {.way = ring_way::doubling}};

@@ -12,6 +12,12 @@ TEST_CASE("ring: the contract of the collective holds between threads (CO-1, CO-
   contract::holds_over(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}));
 }
 
+TEST_CASE("ring: rounded sums travel packed, and are canonical (CO-1, CS-2, WF-2)") {
+  contract::holds_rounded(*worlds::ring_threads({}), {16, 1000, 4096, 20'003});
+  contract::holds_rounded(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}),
+                          {16, 20'003});
+}
+
 TEST_CASE("ring: five ranks, and sums of many pieces, between threads (CO-1)") {
   const auto world = worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 64 * 1024});
   contract::sums_are_canonical(*world, contract::shape_of(5, 8, 600'001), 3);

@@ -56,11 +56,15 @@ private:
 class test_collective {
 public:
   test_collective(std::uint32_t shards, std::uint32_t world, std::size_t elements)
-      : sum_{shards, world}
-      , elements_{elements}
-      , result_(elements)
-      , arrived_(world)
-      , left_(world, sum_parts{elements}) {
+      : test_collective{collective_shape{.world = world, .shards = shards, .elements = elements}} {}
+  explicit test_collective(const collective_shape& shape)
+      : sum_{shape}
+      , elements_{shape.elements}
+      , result_(shape.elements)
+      , arrived_(shape.world)
+      , left_(shape.world, sum_parts{shape.elements}) {
+    const auto world = shape.world;
+    const auto elements = shape.elements;
     const auto stride = (elements + 15) / 16 * 16;
     memory_ = touched_memory{sum_.slots() * stride * sizeof(float)};
     for (std::uint32_t slot = 0; slot < sum_.slots(); ++slot)

@@ -45,7 +45,8 @@ expected<void> check(const collective_shape& shape) {
 
 bool same(const collective_shape& a, const collective_shape& b) {
   return a.generation == b.generation && a.world == b.world && a.shards == b.shards &&
-         a.elements == b.elements && a.group_bytes == b.group_bytes;
+         a.elements == b.elements && a.group_bytes == b.group_bytes && a.wire == b.wire &&
+         a.wire_elements == b.wire_elements;
 }
 
 } // namespace
@@ -62,7 +63,7 @@ class loopback_room : public std::enable_shared_from_this<loopback_room> {
 public:
   explicit loopback_room(const collective_shape& shape)
       : shape_{shape}
-      , plan_{shape.shards, shape.world}
+      , plan_{shape}
       , memory_{(plan_.slots() + std::size_t{1}) * stride_of(shape) * sizeof(float)}
       , seats_(shape.world) {
     for (std::uint32_t number = 0; number < plan_.slots(); ++number)
