@@ -26,6 +26,7 @@
 #include "runtime/policy/membership.hpp"
 #include "runtime/policy/restart_intensity.hpp"
 #include "runtime/policy/timeouts.hpp"
+#include "runtime/seams/collective.hpp"
 #include "runtime/seams/process.hpp"
 #include "runtime/seams/rendezvous.hpp"
 #include "runtime/telemetry/flight_dump.hpp"
@@ -48,9 +49,10 @@ public:
   virtual expected<child_process> start_process(std::uint32_t slot, process_exit_handler on_exit) = 0;
   virtual void signal(std::int64_t pid, int signal_number) = 0;
   virtual void find_resume_point() = 0; // answered by `on_resume_point`
-  // Memory for a generation's collective. Returns the descriptor.
+  // What a generation's members sum in. Returns the descriptor.
   [[nodiscard]] virtual expected<std::string> prepare_collective(generation_id generation,
-                                                                 std::uint32_t world) = 0;
+                                                                 std::vector<collective_member> members) = 0;
+  [[nodiscard]] virtual std::string collective_kind() const { return {}; } // of what was prepared last
   // For the journal; `durable` is called once a successor would know (or cannot be told).
   virtual void generation_changed(generation_id generation, const fired_faults& fired, task durable) = 0;
   // Writes the last calls of a rank from its black box, where the job keeps them: all but `now` and
@@ -68,6 +70,7 @@ struct director_settings {
   fault_plan faults;
   fired_faults fired_before;       // in an earlier life of the job
   generation_id generation_before; // of an earlier life of the job
+  std::string machine;             // the director's own, as in join_offer
 };
 
 class director_core {
@@ -97,6 +100,7 @@ private:
     std::shared_ptr<const black_box> box;
     std::optional<incarnation_id> who;
     peer_address address;
+    bool same_host{true}; // as the director
     std::string device;
     bool ready{false};
     bool child{false}; // ours to reap

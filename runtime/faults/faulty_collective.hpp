@@ -32,6 +32,7 @@ public:
   }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
+  void attach(transport* network) override { inner_.attach(network); }
 
 private:
   collective& inner_;
