@@ -91,6 +91,7 @@ void director_core::act(const action::prepare_generation& action) {
     const auto& slot = slots_[member.slot];
     ranks.push_back({member.incarnation, slot.address, slot.same_host});
   }
+  apart_.clear();
   auto place = ports_.prepare_collective(plan.generation, std::move(ranks));
   if (!place) return apply(members_.end(place.failure()));
   wire::prepare_generation message{.generation = plan.generation,

@@ -16,7 +16,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/contracts/job_records.hpp"
@@ -142,6 +144,7 @@ private:
   void hear(std::uint32_t slot, const wire::actor_failed& m);
   void hear(std::uint32_t slot, const wire::step_refused& m);
   void hear(std::uint32_t slot, const wire::fault_struck& m);
+  void hear(std::uint32_t slot, const wire::peer_unreachable& m);
   void hear(std::uint32_t slot, const wire::first_step& m);
   void hear(std::uint32_t slot, const wire::step_report& m);
   void hear(std::uint32_t slot, const wire::checkpoint_report& m);
@@ -162,6 +165,7 @@ private:
   void keep_flight(std::uint32_t slot, flight_writer by, const std::string& cause);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
+  void judge_unreachable(generation_id generation);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
   // When that strike was, if it is one that has to be healed.
   [[nodiscard]] std::optional<time_point> felt(std::uint32_t slot, std::optional<std::size_t> strike) const;
@@ -184,6 +188,8 @@ private:
   fired_faults fired_;
   std::vector<open_failure> open_failures_;
   std::vector<refusal> refusals_; // of this generation's step in flight, until everybody has said so
+  std::set<std::pair<std::uint32_t, std::uint32_t>>
+      apart_; // members of this generation, the lower slot first
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};

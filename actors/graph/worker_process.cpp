@@ -78,7 +78,10 @@ struct worker_process::state final : bulk_listener {
     neighbours->forget();
     supervisor = nullptr;
     if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
-    if (sums) outside.env.collectives.attach(nullptr);
+    if (sums) {
+      outside.env.collectives.set_unreachable_handler({});
+      outside.env.collectives.attach(nullptr);
+    }
     sums.reset();
     office.reset();
     runtime.reset();
@@ -204,6 +207,10 @@ void worker_process::state::open_office() {
   bulks.serve(bulk_channel::state, this);
   sums = std::make_unique<sums_channel>(*office, bulks, env.network);
   env.collectives.attach(sums.get());
+  env.collectives.set_unreachable_handler(
+      [this](generation_id generation, incarnation_id who, const error& cause) {
+        (void)send_control(*office, joined.director, wire::peer_unreachable{generation, who, cause.text});
+      });
   office->set_control_handler(
       [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
         if (type == sums_channel::type) return sums->hear(from, body);

@@ -31,10 +31,13 @@ public:
 
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
-  [[nodiscard]] std::string kind() const override { return by_ring_ ? "ring" : "shm"; }
+  [[nodiscard]] std::string kind() const override { return by_ring_ ? ring_.kind() : shm_.kind(); }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
   void attach(transport* network) override { ring_.attach(network); }
+  void set_unreachable_handler(unreachable_handler handler) override {
+    ring_.set_unreachable_handler(std::move(handler));
+  }
 
 private:
   collective_choice choice_{collective_choice::automatic};

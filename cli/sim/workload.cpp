@@ -147,10 +147,13 @@ std::vector<workload> make_workloads() {
   auto wide_job = small_job();
   wide_job.global_batch = wide_job.shards = limits::workers_max;
   wide_job.checkpoint_every = 25;
+  auto ring_job = small_job();
+  ring_job.collective = "ring";
   return {{"softmax", softmax_graph, small_job()},
           {"adamw", adamw_graph, adamw_job},
           {"accumulate", softmax_graph, accumulate_job},
-          {"wide", softmax_graph, wide_job}};
+          {"wide", softmax_graph, wide_job},
+          {"ring", softmax_graph, ring_job}};
 }
 
 } // namespace

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -90,6 +91,10 @@ public:
   // What goes between hosts goes through `network`, which becomes its listener; null: no more. On the event
   // loop. A collective of one host does without.
   virtual void attach(transport* /*network*/) {}
+  // Worker's side, on the event loop: told of a rank of the newest generation that can be reached no more, so
+  // that its sums will never be complete. A collective of one host has nothing to tell.
+  using unreachable_handler = std::function<void(generation_id, incarnation_id, const error& cause)>;
+  virtual void set_unreachable_handler(unreachable_handler /*handler*/) {}
 };
 
 } // namespace troupe

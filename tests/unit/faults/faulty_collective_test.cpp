@@ -92,6 +92,8 @@ TEST_CASE("faulty collective: the network is lent to the inner one") {
       return error{errc::aborted, "never"};
     }
     void attach(transport* network) override { lent.push_back(network); }
+    void set_unreachable_handler(unreachable_handler handler) override { tells = std::move(handler); }
+    unreachable_handler tells;
     std::vector<transport*> lent;
   };
   two_ranks both;
@@ -102,6 +104,10 @@ TEST_CASE("faulty collective: the network is lent to the inner one") {
   const auto network = net.make_transport(struck, incarnation_id{1, 2});
   outer.attach(network.get());
   outer.attach(nullptr);
+  bool told = false;
+  outer.set_unreachable_handler([&told](generation_id, incarnation_id, const error&) { told = true; });
+  inner.tells(generation_id{1}, incarnation_id{1, 2}, error{errc::path_lost, "ended"});
+  CHECK(told);
   CHECK(inner.lent == std::vector<transport*>{network.get(), nullptr});
 }
 
