@@ -63,13 +63,18 @@ public:
     });
   }
   [[nodiscard]] expected<std::string> prepare_collective(generation_id generation,
-                                                         std::uint32_t world) override {
+                                                         std::vector<collective_member> members) override {
     office_.set_generation(generation);
-    collective_shape shape{generation, world, parts_.shards, parts_.contribution_elements};
-    shape.wire = parts_.wire;
-    shape.wire_elements = parts_.wire_elements;
-    return outside_.collectives.prepare(shape);
+    const auto world = static_cast<std::uint32_t>(members.size());
+    return outside_.collectives.prepare({.generation = generation,
+                                         .world = world,
+                                         .shards = parts_.shards,
+                                         .elements = parts_.contribution_elements,
+                                         .members = std::move(members),
+                                         .wire = parts_.wire,
+                                         .wire_elements = parts_.wire_elements});
   }
+  [[nodiscard]] std::string collective_kind() const override { return outside_.collectives.kind(); }
   void generation_changed(generation_id generation, const fired_faults& fired, task durable) override {
     auto held = std::make_shared<task>(std::move(durable));
     if (search_->directory.empty()) return (*held)();

@@ -86,7 +86,13 @@ void director_core::act(const action::prepare_generation& action) {
   const auto& plan = action.plan;
   ports_.generation_changed(plan.generation, fired_,
                             [this, generation = plan.generation] { journaled(generation); });
-  auto place = ports_.prepare_collective(plan.generation, static_cast<std::uint32_t>(plan.members.size()));
+  std::vector<collective_member> ranks;
+  for (const auto& member : plan.members) {
+    const auto& slot = slots_[member.slot];
+    ranks.push_back({member.incarnation, slot.address, slot.same_host});
+  }
+  apart_.clear();
+  auto place = ports_.prepare_collective(plan.generation, std::move(ranks));
   if (!place) return apply(members_.end(place.failure()));
   wire::prepare_generation message{.generation = plan.generation,
                                    .step = plan.step,
@@ -129,7 +135,8 @@ void director_core::announce_start(const action::start_generation& action) {
   for (const auto& who : action.members)
     ports_.send(who, wire::start_generation{action.generation});
   ports_.record(record::generation_started{action.generation, members_.plan().step,
-                                           static_cast<std::uint32_t>(action.members.size())});
+                                           static_cast<std::uint32_t>(action.members.size()),
+                                           ports_.collective_kind()});
 }
 
 void director_core::act(const action::finish_job& action) {
@@ -188,6 +195,7 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.child = offer.slot >= 0;
   slot.who = offer.incarnation;
   slot.address = offer.address;
+  slot.same_host = offer.machine == settings_.machine;
   slot.condemned.reset();
   expect_ready(*index, settings_.limits.join_deadline, failure_kind::hang,
                "was not ready within its deadline");

@@ -16,7 +16,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/contracts/job_records.hpp"
@@ -26,6 +28,7 @@
 #include "runtime/policy/membership.hpp"
 #include "runtime/policy/restart_intensity.hpp"
 #include "runtime/policy/timeouts.hpp"
+#include "runtime/seams/collective.hpp"
 #include "runtime/seams/process.hpp"
 #include "runtime/seams/rendezvous.hpp"
 #include "runtime/telemetry/flight_dump.hpp"
@@ -48,9 +51,10 @@ public:
   virtual expected<child_process> start_process(std::uint32_t slot, process_exit_handler on_exit) = 0;
   virtual void signal(std::int64_t pid, int signal_number) = 0;
   virtual void find_resume_point() = 0; // answered by `on_resume_point`
-  // Memory for a generation's collective. Returns the descriptor.
+  // What a generation's members sum in. Returns the descriptor.
   [[nodiscard]] virtual expected<std::string> prepare_collective(generation_id generation,
-                                                                 std::uint32_t world) = 0;
+                                                                 std::vector<collective_member> members) = 0;
+  [[nodiscard]] virtual std::string collective_kind() const { return {}; } // of what was prepared last
   // For the journal; `durable` is called once a successor would know (or cannot be told).
   virtual void generation_changed(generation_id generation, const fired_faults& fired, task durable) = 0;
   // Writes the last calls of a rank from its black box, where the job keeps them: all but `now` and
@@ -68,6 +72,7 @@ struct director_settings {
   fault_plan faults;
   fired_faults fired_before;       // in an earlier life of the job
   generation_id generation_before; // of an earlier life of the job
+  std::string machine;             // the director's own, as in join_offer
 };
 
 class director_core {
@@ -97,6 +102,7 @@ private:
     std::shared_ptr<const black_box> box;
     std::optional<incarnation_id> who;
     peer_address address;
+    bool same_host{true}; // as the director
     std::string device;
     bool ready{false};
     bool child{false}; // ours to reap
@@ -138,6 +144,7 @@ private:
   void hear(std::uint32_t slot, const wire::actor_failed& m);
   void hear(std::uint32_t slot, const wire::step_refused& m);
   void hear(std::uint32_t slot, const wire::fault_struck& m);
+  void hear(std::uint32_t slot, const wire::peer_unreachable& m);
   void hear(std::uint32_t slot, const wire::first_step& m);
   void hear(std::uint32_t slot, const wire::step_report& m);
   void hear(std::uint32_t slot, const wire::checkpoint_report& m);
@@ -158,6 +165,7 @@ private:
   void keep_flight(std::uint32_t slot, flight_writer by, const std::string& cause);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
+  void judge_unreachable(generation_id generation);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
   // When that strike was, if it is one that has to be healed.
   [[nodiscard]] std::optional<time_point> felt(std::uint32_t slot, std::optional<std::size_t> strike) const;
@@ -180,6 +188,8 @@ private:
   fired_faults fired_;
   std::vector<open_failure> open_failures_;
   std::vector<refusal> refusals_; // of this generation's step in flight, until everybody has said so
+  std::set<std::pair<std::uint32_t, std::uint32_t>>
+      apart_; // members of this generation, the lower slot first
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};

@@ -187,6 +187,36 @@ void director_core::keep_flight(std::uint32_t index, flight_writer by, const std
                      slot.box);
 }
 
+// Who is dead is told otherwise, within a lease. Two that live and cannot reach each other never will: a
+// session does not come back, and a fresh process opens its own.
+void director_core::hear(std::uint32_t index, const wire::peer_unreachable& m) {
+  const auto other = slot_of(m.who);
+  if (stopping_ || m.generation != members_.generation() || !other || *other == index) return;
+  if (apart_.empty())
+    ports_.call_after(settings_.limits.lease,
+                      [this, generation = m.generation] { judge_unreachable(generation); });
+  apart_.emplace(std::min(index, *other), std::max(index, *other));
+}
+
+// Whoever misses most of the others is replaced; of two alike the later one.
+void director_core::judge_unreachable(generation_id generation) {
+  using phase = membership::phase;
+  const auto now = members_.current_phase();
+  if (stopping_ || generation != members_.generation() || (now != phase::running && now != phase::preparing))
+    return;
+  const auto missed = [this](std::uint32_t index) {
+    return std::ranges::count_if(
+        apart_, [index](const auto& pair) { return pair.first == index || pair.second == index; });
+  };
+  std::uint32_t most = 0;
+  for (std::uint32_t index = 0; index < slots_.size(); ++index)
+    if (missed(index) >= missed(most)) most = index;
+  probe<"director.members_apart">::hit();
+  condemn(most, failure_kind::path_lost,
+          "rank " + to_string(rank_of(most)) + ": " + std::to_string(missed(most)) +
+              " of the other ranks cannot be reached from it");
+}
+
 void director_core::keep_flights() {
   for (std::uint32_t index = 0; index < slots_.size(); ++index)
     keep_flight(index, flight_writer::asked, "asked for");

@@ -63,8 +63,8 @@ struct director_process::state {
       : settings{std::move(with)}
       , limits{timeouts::derive(settings.detect_after)}
       , sessions{from.env, {.bridge_for = limits.lease, .connect_for = limits.handshake_deadline}}
-      , outside{sessions.env(), from.door, from.stage,          from.events, from.people, from.style,
-                from.worker,    from.job,  from.external_slots, from.lanes,  from.over}
+      , outside{sessions.env(), from.door, from.stage,   from.events,         from.people, from.style,
+                from.worker,    from.job,  from.machine, from.external_slots, from.lanes,  from.over}
       , graph{what} {}
   ~state() {
     if (timer != 0) outside.env.clock.cancel(timer);
@@ -175,7 +175,8 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                             .restart_backoff = {},
                                             .faults = settings.faults,
                                             .fired_before = fired,
-                                            .generation_before = before},
+                                            .generation_before = before,
+                                            .machine = outside.machine},
                                .resume = {.directory = settings.checkpoint_dir,
                                           .layout = shape.layout,
                                           .choice = settings.resume,
@@ -274,8 +275,18 @@ expected<join_answer> director_process::state::admit(const join_offer& offer) {
   if (offer.program != graph.identity().name) {
     return error{errc::refused, "this job runs '" + graph.identity().name + "', not '" + offer.program + "'"};
   }
+  if (settings.collective == "shm" && offer.machine != outside.machine) {
+    return error{errc::refused, "this job sums in the memory of its host (--collective shm), and '" +
+                                    offer.host + "' is another one; accepted there: auto, ring"};
+  }
   if (auto admitted = (*core)->on_offer(offer); !admitted) return admitted.failure();
-  const job_handout handout{settings, train.locator, test.locator, to_ns(started)};
+  const job_handout handout{settings,
+                            train.locator,
+                            test.locator,
+                            to_ns(started),
+                            outside.machine,
+                            train.data->digest(),
+                            test.data ? test.data->digest() : std::string{}};
   return join_answer{outside.job, outside.env.network.self(), outside.env.network.local_address(),
                      encode(handout)};
 }

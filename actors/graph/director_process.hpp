@@ -29,6 +29,7 @@ struct director_outside {
   progress_line::style style{progress_line::style::plain};
   process_spec worker; // how a worker is started; slot and endpoint are added
   job_id job;
+  std::string machine{};                              // as in join_offer; empty: all are on one host
   std::uint32_t external_slots{0};                    // of the workers, how many join from outside
   std::function<std::string(incarnation_id)> lanes{}; // of an open path, for the events; empty: not told
   // Last call: nothing of the job is left. Do not destroy the process inside it.

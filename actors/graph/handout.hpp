@@ -12,7 +12,10 @@ struct job_handout {
   job_settings settings;     // with the number of steps resolved
   std::string train_locator; // where the decoded datasets lie on this host
   std::string test_locator;
-  std::int64_t started_ns{0}; // of the job, on the host's monotonic clock
+  std::int64_t started_ns{0}; // of the job, on the monotonic clock of the director's host
+  std::string machine{};      // the director's, as in join_offer
+  std::string train_digest{}; // of the datasets, which a worker of another host reads for itself
+  std::string test_digest{};
 };
 
 [[nodiscard]] std::string encode(const job_handout& what);

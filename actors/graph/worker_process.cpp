@@ -11,6 +11,7 @@
 #include "actors/prefetcher/prefetcher_actor.hpp"
 #include "actors/remote/codec_table.hpp"
 #include "actors/remote/control_channel.hpp"
+#include "actors/remote/sums_channel.hpp"
 #include "actors/remote/wire_message.hpp"
 #include "actors/supervisor/supervisor_actor.hpp"
 #include "actors/system/actor_runtime.hpp"
@@ -67,21 +68,31 @@ struct worker_process::state final : bulk_listener {
       : true_clock{from.env.clock}
       , faulty{faulty_seams(from.env, answer, given.settings.faults)}
       , sessions{faulty ? faulty->env() : from.env, sessions_of(given.settings)}
-      , outside{sessions.env(), from.stage, from.pid, from.slot, from.joined_from_outside, from.over}
+      , outside{sessions.env(),           from.stage, from.pid, from.slot, from.machine,
+                from.joined_from_outside, from.over}
       , graph{what}
       , joined{answer}
-      , handout{std::move(given)} {}
+      , handout{std::move(given)}
+      , same_host{from.machine == handout.machine} {}
   ~state() override {
     if (timer != 0) outside.env.clock.cancel(timer);
     *alive = false;
     neighbours->forget();
     supervisor = nullptr;
     if (runtime) (void)runtime->stop(); // the last turns of actors may still use the office
+    if (sums) {
+      outside.env.collectives.set_unreachable_handler({});
+      outside.env.collectives.attach(nullptr);
+    }
+    sums.reset();
     office.reset();
     runtime.reset();
   }
 
   expected<void> prepare();
+  [[nodiscard]] expected<std::shared_ptr<const dataset>>
+  read(const source_factory& source, const std::string& locator, const std::string& digest) const;
+  void open_office();
   void supervise();
   [[nodiscard]] std::vector<supervised_child> children();
   void on_child_started(const child_change& what);
@@ -114,12 +125,15 @@ struct worker_process::state final : bulk_listener {
   const training_graph& graph;
   join_answer joined;
   job_handout handout;
+  const bool same_host; // as the director
   timeouts limits;
   std::shared_ptr<const dataset> train, test;
   std::unique_ptr<trainer> compute;
   codec_table codecs;
   std::unique_ptr<actor_runtime> runtime;
+  bulk_router bulks;
   std::unique_ptr<post_office> office;
+  std::unique_ptr<sums_channel> sums; // lent to the collective
   std::shared_ptr<worker_neighbours> neighbours{std::make_shared<worker_neighbours>()};
   caf::actor supervisor;
   std::optional<orphan_watch> orphaned;
@@ -148,11 +162,12 @@ worker_process::make(const worker_outside& outside, const training_graph& graph,
 expected<void> worker_process::state::prepare() {
   const auto& settings = handout.settings;
   limits = timeouts::derive(settings.detect_after);
-  auto data = graph.train_source()(settings).open(outside.stage, handout.train_locator);
+  if (!same_host) handout.started_ns = to_ns(true_clock.now()); // the director's clock says nothing here
+  auto data = read(graph.train_source(), handout.train_locator, handout.train_digest);
   if (!data) return data.failure();
   train = std::move(*data);
   if (graph.test_source()) {
-    auto also = graph.test_source()(settings).open(outside.stage, handout.test_locator);
+    auto also = read(graph.test_source(), handout.test_locator, handout.test_digest);
     if (!also) return also.failure();
     test = std::move(*also);
   }
@@ -167,12 +182,40 @@ expected<void> worker_process::state::prepare() {
       trainer::make(env, trainer_settings_of(graph, settings, *train), graph.factory(), std::move(faults));
   if (!made) return made.failure();
   compute = std::move(*made);
+  open_office();
+  return {};
+}
+
+// On the director's host the decoded dataset lies in memory; elsewhere it is decoded again, once a worker.
+expected<std::shared_ptr<const dataset>> worker_process::state::read(const source_factory& source,
+                                                                     const std::string& locator,
+                                                                     const std::string& digest) const {
+  const auto from = source(handout.settings);
+  if (same_host) return from.open(outside.stage, locator);
+  auto staged = from.stage(outside.env.files, outside.stage);
+  if (!staged) return staged.failure();
+  if (staged->data->digest() == digest) return staged->data;
+  return error{errc::bad_data, "dataset '" + staged->data->name() + "' has the digest " +
+                                   staged->data->digest() + " here and " + digest +
+                                   " where the director is; accepted: the same files on every host"};
+}
+
+void worker_process::state::open_office() {
+  auto& env = outside.env;
   runtime = std::make_unique<actor_runtime>(env.loop, env.clock, env.log);
   office =
       std::make_unique<post_office>(*runtime, env.network, codecs, post_office_settings{.job = joined.job});
-  office->set_bulk_handler(this);
+  office->set_bulk_handler(&bulks);
+  bulks.serve(bulk_channel::state, this);
+  sums = std::make_unique<sums_channel>(*office, bulks, env.network);
+  env.collectives.attach(sums.get());
+  env.collectives.set_unreachable_handler(
+      [this](generation_id generation, incarnation_id who, const error& cause) {
+        (void)send_control(*office, joined.director, wire::peer_unreachable{generation, who, cause.text});
+      });
   office->set_control_handler(
       [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
+        if (type == sums_channel::type) return sums->hear(from, body);
         if (type != control_type) return;
         if (auto message = wire::decode(body))
           hear(from, std::make_shared<const wire::control>(std::move(*message)));
@@ -180,9 +223,9 @@ expected<void> worker_process::state::prepare() {
   office->set_path_lost_handler([this](incarnation_id peer, const error& cause) {
     if (probe<"worker.director_path_lost">::when(peer == joined.director))
       compute->abort(); // hold; the orphan watch decides
+    sums->path_lost(peer, cause);
     tell_worker(path_lost{peer, cause});
   });
-  return {};
 }
 
 // --- the local supervisor's children --------------------------------------------------------------------

@@ -23,6 +23,7 @@ struct worker_outside {
   staging& stage;
   std::int64_t pid{0};
   std::uint32_t slot{0};
+  std::string machine{};           // as in join_offer
   bool joined_from_outside{false}; // no child of the director, which cannot read its black box
   // Last call. Do not destroy the process inside it.
   std::function<void(int exit_code, const std::string& cause)> over;

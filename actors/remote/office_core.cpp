@@ -179,16 +179,17 @@ envelope office_core::stamped(envelope_kind kind) const {
 }
 
 // Only what asks for something may be refused for want of room: an answer, or the end of something, is owed.
-expected<void> office_core::carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes) {
-  if (kind == envelope_kind::control) return network_.send_urgent(to, bytes);
+expected<void> office_core::carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes,
+                                  bool urgent) {
+  if (kind == envelope_kind::control && urgent) return network_.send_urgent(to, bytes);
   const bool asks = kind == envelope_kind::message || kind == envelope_kind::request;
   return asks ? network_.send(to, bytes) : network_.send_owed(to, bytes);
 }
 
-expected<void> office_core::send(incarnation_id to, const envelope& what) {
+expected<void> office_core::send(incarnation_id to, const envelope& what, bool urgent) {
   const auto room = writable(envelope_room_);
   const auto used = encode(what, room);
-  auto result = used ? carry(to, what.kind, room.first(*used)) : expected<void>{used.failure()};
+  auto result = used ? carry(to, what.kind, room.first(*used), urgent) : expected<void>{used.failure()};
   probe<"office.not_sent">::when(!result);
   ++(result ? counters_.sent : counters_.unsent);
   return result;
@@ -316,11 +317,11 @@ post_office_counters office_core::counters() const {
 }
 
 expected<void> office_core::send_control(incarnation_id to, std::uint64_t type,
-                                         std::span<const std::byte> body) {
+                                         std::span<const std::byte> body, bool urgent) {
   auto what = stamped(envelope_kind::control);
   what.type = type;
   what.body = body;
-  return send(to, what);
+  return send(to, what, urgent);
 }
 
 } // namespace troupe

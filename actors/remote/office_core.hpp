@@ -39,7 +39,8 @@ public:
   void set_generation(generation_id current) { generation_ = current; }
   void peer_lost(incarnation_id peer, const error& cause);
   void path_lost(incarnation_id peer, const error& cause);
-  expected<void> send_control(incarnation_id to, std::uint64_t type, std::span<const std::byte> body);
+  expected<void> send_control(incarnation_id to, std::uint64_t type, std::span<const std::byte> body,
+                              bool urgent = true);
   void set_control_handler(post_office::control_handler handler) { control_ = std::move(handler); }
   void set_path_lost_handler(post_office::path_lost_handler handler) { path_lost_ = std::move(handler); }
   [[nodiscard]] post_office_counters counters() const;
@@ -92,8 +93,8 @@ private:
   caf::strong_actor_ptr make_proxy(remote_place place);
   caf::strong_actor_ptr return_proxy(incarnation_id peer, caf::actor_id id);
   envelope stamped(envelope_kind kind) const;
-  expected<void> carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes);
-  expected<void> send(incarnation_id to, const envelope& what);
+  expected<void> carry(incarnation_id to, envelope_kind kind, std::span<const std::byte> bytes, bool urgent);
+  expected<void> send(incarnation_id to, const envelope& what, bool urgent = true); // of control messages
   void send_content(remote_proxy& to, const caf::mailbox_element& what);
   void send_answer(remote_proxy& to, const caf::mailbox_element& what);
   void send_exit(remote_proxy& to, const caf::mailbox_element& what);

@@ -51,6 +51,11 @@ expected<void> post_office::send_control(incarnation_id to, std::uint64_t type,
   return core_->send_control(to, type, body);
 }
 
+expected<void> post_office::send_owed_control(incarnation_id to, std::uint64_t type,
+                                              std::span<const std::byte> body) {
+  return core_->send_control(to, type, body, false);
+}
+
 void post_office::set_control_handler(control_handler handler) {
   core_->set_control_handler(std::move(handler));
 }

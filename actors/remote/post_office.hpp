@@ -117,6 +117,8 @@ public:
 
   // Process to process, no actor: heartbeats. No allocation. errc as transport::send.
   expected<void> send_control(incarnation_id to, std::uint64_t type, std::span<const std::byte> body);
+  // The same, in one order with what actors send, and as transport::send_owed: the caller bounds it.
+  expected<void> send_owed_control(incarnation_id to, std::uint64_t type, std::span<const std::byte> body);
   void set_control_handler(control_handler handler);
   // Suspicion only; the peer's handles have died with `cause` when it is called.
   void set_path_lost_handler(path_lost_handler handler);

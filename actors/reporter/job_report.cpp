@@ -104,8 +104,10 @@ void job_report::hear(const record::generation_started& r) {
   step_at_start_ = r.step.value();
   in_steps_before_ += in_steps_now_;
   in_steps_now_ = duration{0};
-  events_.record({.kind = event_kind::generation_started, .generation = r.generation, .step = r.step},
-                 {{"world", std::uint64_t{r.world}}});
+  const event what{.kind = event_kind::generation_started, .generation = r.generation, .step = r.step};
+  const event_field world{"world", std::uint64_t{r.world}};
+  if (r.collective.empty()) return events_.record(what, {world});
+  events_.record(what, {world, {"collective", r.collective}});
 }
 
 void job_report::hear(const record::first_step_applied& r) {

@@ -109,28 +109,30 @@ private:
 
 // --- between runs ---------------------------------------------------------------------------------------
 
-collective_shape trainer::shape(generation_id generation, std::uint32_t world) const {
+collective_shape trainer::shape(generation_id generation, const std::vector<wire::member>& members) const {
   auto made = engine_->shape();
   made.generation = generation;
-  made.world = world;
+  made.world = static_cast<std::uint32_t>(members.size());
+  for (const auto& member : members)
+    made.members.push_back({member.incarnation, member.address});
   return made;
 }
 
 void trainer::connect(generation_id generation, const std::string& descriptor, rank_id rank,
-                      std::uint32_t world) {
+                      const std::vector<wire::member>& members) {
   doing(activity::loading);
   auto place = std::make_shared<std::string>(descriptor);
-  outside_.compute.queue().post([this, generation, place, rank, world] {
-    const auto meeting = shape(generation, world);
-    auto made = outside_.collectives.connect(*place, meeting, rank);
+  auto meeting = std::make_shared<collective_shape>(shape(generation, members));
+  outside_.compute.queue().post([this, generation, place, rank, meeting] {
+    auto made = outside_.collectives.connect(*place, *meeting, rank);
     expected<void> result;
     if (made) {
-      auto recorded = flights_.watch(std::move(*made), meeting);
+      auto recorded = flights_.watch(std::move(*made), *meeting);
       const std::lock_guard lock{communicator_mutex_};
       communicator_ = std::make_shared<watched_communicator>(*this, std::move(recorded));
       communicator_generation_ = generation;
       rank_ = rank;
-      world_ = world;
+      world_ = meeting->world;
     } else {
       probe<"trainer.not_connected">::hit();
       result = made.failure();

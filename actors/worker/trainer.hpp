@@ -84,7 +84,8 @@ public:
   void set_listener(trainer_listener* listener) { listener_ = listener; } // nullptr: answers are dropped
 
   // --- between runs ---
-  void connect(generation_id generation, const std::string& descriptor, rank_id rank, std::uint32_t world);
+  void connect(generation_id generation, const std::string& descriptor, rank_id rank,
+               const std::vector<wire::member>& members);
   void initialise(std::function<void()> done); // the state of step 0; on the device, answered on the loop
   using digest_told = std::function<void(const std::string& digest)>;
   void digest_state(digest_told done); // of `state_bytes`; on the device, answered on the loop
@@ -119,7 +120,8 @@ public:
   [[nodiscard]] fault_injector& faults() { return *faults_; }
   [[nodiscard]] const trainer_settings& settings() const { return settings_; }
   [[nodiscard]] const optimizer& rule() const { return *rule_; }
-  [[nodiscard]] collective_shape shape(generation_id generation, std::uint32_t world) const;
+  [[nodiscard]] collective_shape shape(generation_id generation,
+                                       const std::vector<wire::member>& members) const;
 
 private:
   class watched_communicator;

@@ -35,7 +35,7 @@ void worker_core::hear(const wire::prepare_generation& m) {
   forget_requests_before(m.generation);
   const auto world = static_cast<std::uint32_t>(m.members.size());
   trainer_.faults().update(m.rank, world, m.fired_faults, settings_.job_started);
-  trainer_.connect(m.generation, m.collective, m.rank, world);
+  trainer_.connect(m.generation, m.collective, m.rank, m.members);
   prefetch_from(m.step);
   get_state();
 }

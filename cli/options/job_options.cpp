@@ -79,7 +79,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 32> table{{
+constexpr std::array<job_option, 34> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -91,6 +91,9 @@ constexpr std::array<job_option, 32> table{{
      text_value<&js::device>},
     {"--transport", "NAME", workers, "messages between processes: tcp, or shm on one host (tcp)", "tcp, shm",
      text_value<&js::transport>},
+    {"--collective", "NAME", workers,
+     "sums: shm in a host's memory, ring over the network, auto as fits (auto)", "auto, shm, ring",
+     text_value<&js::collective>},
     {"--spin", "DURATION", workers, "look for messages that long before sleeping; needs spare cores (0ms)",
      "a duration such as 50us", span_of_time<&js::spin>},
 
@@ -135,6 +138,8 @@ constexpr std::array<job_option, 32> table{{
     {"--listen", "HOST:PORT", hosts, "where workers of other hosts join (127.0.0.1, any port)", any_address,
      text_value<&js::listen>},
     {"--join", "HOST:PORT", hosts, "be a worker of the director there", any_address, text_value<&js::join>},
+    {"--network", "DEVICE", hosts, "the network device that carries this process's messages (lo)",
+     "the name of one, such as lo or eth0", text_value<&js::network>},
     {"--token-file", "FILE", hosts, "secret that both sides hold (a random one)", any_path,
      text_value<&js::token_file>},
     {"--tls-cert", "FILE", hosts, "joining inside TLS: the certificate to show, PEM (no TLS)", any_path,

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "cli/run/host_collectives.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"
@@ -17,7 +18,6 @@
 #include "runtime/host/staging_memfd.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "runtime/seams/environment.hpp"
-#include "transports/shm/shm_collective.hpp"
 #include "transports/ucx/ucx_transport.hpp"
 
 namespace troupe {
@@ -31,6 +31,7 @@ public:
   [[nodiscard]] environment& env() { return *env_; }
   [[nodiscard]] event_loop& loop() { return loop_; }
   [[nodiscard]] ucx_transport& network() { return *network_; }
+  [[nodiscard]] host_collectives& collectives() { return collectives_; }
   [[nodiscard]] host_entropy& random() { return random_; }
   [[nodiscard]] host_clock& clock() { return clock_; }
   [[nodiscard]] staging& stage() { return stage_; }
@@ -52,9 +53,9 @@ private:
   std::shared_ptr<black_box> box_;
   host_process processes_{loop_};
   thread_executor lane_{"troupe-sums"}; // parts of sums, while the device computes
-  shm_collective collectives_{{.lane = &lane_}};
   std::unique_ptr<ucx_transport> network_;
   cpu_device compute_;
+  host_collectives collectives_{loop_, compute_.queue(), lane_};
   thread_executor reader_{"troupe-reader"};
   thread_executor storage_thread_{"troupe-storage", thread_executor::urgency::background};
   std::unique_ptr<environment> env_;

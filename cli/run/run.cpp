@@ -4,9 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <net/if.h>
+
 #include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
 #include "transports/nccl/gpu_libraries.hpp"
+#include "transports/ucx/lanes.hpp"
 
 namespace troupe {
 namespace {
@@ -34,6 +37,21 @@ expected<void> check_supported(const job_settings& settings) {
 [[gnu::section(".note.troupe"), gnu::used]] alignas(4) const program_note note = program_note_expected;
 
 } // namespace
+
+expected<std::unique_ptr<host_environment>> open_host(const std::string& transport,
+                                                      const std::string& network) {
+  std::string there;
+  if (auto* all = ::if_nameindex(); all != nullptr) {
+    for (const auto* one = all; one->if_index != 0; ++one)
+      there += (there.empty() ? "" : ", ") + std::string{one->if_name};
+    ::if_freenameindex(all);
+  }
+  if (::if_nametoindex(network.c_str()) == 0)
+    return error{errc::bad_argument, "--network " + network + ": no such device; accepted: " + there};
+  auto lanes = settings_for(transport);
+  lanes.devices = network;
+  return host_environment::open(log_level::warning, std::move(lanes));
+}
 
 int run(const training_graph& graph, int argc, char** argv) {
   const char* role = std::getenv(role_variable);

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "actors/graph/director_process.hpp"
-#include "cli/run/host_environment.hpp"
 #include "runtime/base/units.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
+#include "runtime/host/host_identity.hpp"
 #include "runtime/host/instance_guard.hpp"
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/host/signal_watcher.hpp"
@@ -152,6 +152,7 @@ process_spec worker_spec(const director_run& run, const job_settings& settings) 
   spec.environment.push_back("UCX_MEM_EVENTS=n");
   // A worker opens its transport before it learns the job's settings: its address is part of what it offers.
   spec.environment.push_back(std::string{transport_variable} + "=" + settings.transport);
+  spec.environment.push_back(std::string{network_variable} + "=" + settings.network);
   spec.environment.push_back(std::string{token_variable} + "=" + std::to_string(run.secret.get()));
   spec.inherited_fds.push_back(run.secret.get());
   if (run.tls) spec.environment.push_back(std::string{tls_director_variable} + "=" + run.tls->digest());
@@ -175,9 +176,10 @@ void warn_of_spinning(director_run& run, const training_graph& graph, const job_
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
   if (auto possible = check_output("--events", settings.events); !possible) return possible;
   if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
-  auto host = host_environment::open(log_level::warning, settings_for(settings.transport));
+  auto host = open_host(settings.transport, settings.network);
   if (!host) return host.failure();
   run.host = std::move(*host);
+  run.host->collectives().choose(choice_of(settings.collective));
   run.people = text_writer::to_standard_error();
   if (settings.transport == "shm") run.people->write(graph.identity().name + ": " + shm_warning() + "\n");
   warn_of_spinning(run, graph, settings);
@@ -202,6 +204,7 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
        .style = style,
        .worker = worker_spec(run, settings),
        .job = job,
+       .machine = host_identity(),
        .external_slots = settings.external,
        .lanes = [&run](incarnation_id peer) { return short_lanes(run.host->network().lanes(peer)); },
        .over =

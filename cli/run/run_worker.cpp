@@ -11,7 +11,7 @@
 #include "actors/director/director_actor.hpp"
 #include "actors/graph/handout.hpp"
 #include "actors/graph/worker_process.hpp"
-#include "cli/run/host_environment.hpp"
+#include "runtime/host/host_identity.hpp"
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/host/signal_watcher.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
@@ -80,6 +80,7 @@ void begin(worker_run& run, const training_graph& graph, const join_answer& join
        .stage = run.host->stage(),
        .pid = ::getpid(),
        .slot = static_cast<std::uint32_t>(run.slot < 0 ? 0 : run.slot),
+       .machine = host_identity(),
        .joined_from_outside = run.slot < 0,
        .over = [&run, &graph](int code, const std::string& cause) { end(run, graph, code, cause); }},
       graph, joined);
@@ -99,6 +100,7 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
   const join_offer offer{.incarnation = env.network.self(),
                          .pid = ::getpid(),
                          .host = host,
+                         .machine = host_identity(),
                          .program = graph.identity().name,
                          .slot = run.slot,
                          .address = env.network.local_address()};
@@ -132,7 +134,8 @@ int run_worker(const training_graph& graph) {
   worker_run run{.launched = true};
   const char* transport = std::getenv(transport_variable);
   if (transport != nullptr) run.transport = transport;
-  auto host = host_environment::open(log_level::warning, settings_for(run.transport));
+  const auto network = text_in_environment(network_variable);
+  auto host = open_host(run.transport, network.empty() ? "lo" : network);
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   // A terminal's Ctrl-C goes to all its processes; how the job ends is the director's decision.
@@ -157,7 +160,7 @@ int run_worker(const training_graph& graph) {
 
 int run_joiner(const training_graph& graph, const job_settings& settings) {
   worker_run run{.transport = settings.transport};
-  auto host = host_environment::open(log_level::warning, settings_for(run.transport));
+  auto host = open_host(run.transport, settings.network);
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   if (settings.token_file.empty()) {

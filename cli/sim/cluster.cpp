@@ -69,6 +69,39 @@ workload laid_out(workload what, layout where) {
 
 } // namespace
 
+// What a process sees of the outside, with the collective of the job.
+class cluster::process_seams {
+public:
+  process_seams(cluster& in, sim_process& process, sim_process_host::child_factory children = {})
+      : seams_{in.machine_, process, std::move(children)} {
+    auto& env = seams_.env();
+    if (in.what_.settings.collective != "ring") return;
+    machine_ = "host" + std::to_string(process.host());
+    sums_ = in.sums_.make_collective(process, env.network.self());
+    over_network_.emplace(environment{.loop = env.loop,
+                                      .clock = env.clock,
+                                      .random = env.random,
+                                      .network = env.network,
+                                      .collectives = *sums_,
+                                      .compute = env.compute,
+                                      .reader = env.reader,
+                                      .storage_thread = env.storage_thread,
+                                      .files = env.files,
+                                      .processes = env.processes,
+                                      .box = env.box,
+                                      .self = env.self,
+                                      .log = env.log});
+  }
+  [[nodiscard]] environment& env() { return over_network_ ? *over_network_ : seams_.env(); }
+  [[nodiscard]] const std::string& machine() const { return machine_; }
+
+private:
+  sim_environment seams_;
+  std::string machine_; // empty: all hosts share memory
+  std::unique_ptr<collective> sums_;
+  std::optional<environment> over_network_;
+};
+
 // --- a worker -------------------------------------------------------------------------------------------
 
 class cluster::worker_program final : public sim_program {
@@ -76,7 +109,7 @@ public:
   worker_program(cluster& owner, sim_process& process)
       : owner_{owner}
       , process_{process}
-      , seams_{owner.machine_, process}
+      , seams_{owner, process}
       , door_{owner.machine_.network.make_client(process)}
       , graph_{make_graph(owner.what_, [&owner, pid = process.pid()](const batch_view& shard) {
         owner.history_.on_shard(pid, shard);
@@ -89,6 +122,7 @@ public:
     const join_offer offer{.incarnation = env.network.self(),
                            .pid = process.pid(),
                            .host = "host" + std::to_string(process.host()),
+                           .machine = seams_.machine(),
                            .program = graph_.identity().name,
                            .slot = slot_,
                            .address = env.network.local_address()};
@@ -109,6 +143,7 @@ private:
          .stage = owner_.stage_,
          .pid = process_.pid(),
          .slot = static_cast<std::uint32_t>(std::max<std::int64_t>(slot_, 0)),
+         .machine = seams_.machine(),
          .joined_from_outside = slot_ < 0,
          .over = [this](int code, const std::string& cause) { code == 0 ? rest() : end(code, cause); }},
         graph_, joined);
@@ -133,7 +168,7 @@ private:
 
   cluster& owner_;
   sim_process& process_;
-  sim_environment seams_;
+  process_seams seams_;
   std::unique_ptr<rendezvous_client> door_;
   training_graph graph_;
   std::int64_t slot_{-1};
@@ -150,7 +185,7 @@ public:
       , process_{process}
       , life_{life}
       , waits_until_{process.clock.now() + guard_time_max}
-      , seams_{owner.machine_, process,
+      , seams_{owner, process,
                [&owner](sim_process& child) -> std::unique_ptr<sim_program> {
                  return std::make_unique<worker_program>(owner, child);
                }}
@@ -190,6 +225,7 @@ private:
          .style = progress_line::style::plain,
          .worker = {},
          .job = random_id_from<job_id>(process_.random),
+         .machine = seams_.machine(),
          .external_slots = owner_.what_.settings.external,
          .over = [this](int code, const std::optional<error>& cause) { end(code, cause); }},
         graph_, owner_.what_.settings);
@@ -211,7 +247,7 @@ private:
   sim_process& process_;
   std::size_t life_;
   time_point waits_until_;
-  sim_environment seams_;
+  process_seams seams_;
   std::unique_ptr<rendezvous_server> door_;
   training_graph graph_;
   std::unique_ptr<director_process> job_;
@@ -223,8 +259,9 @@ cluster::cluster(std::uint64_t seed, const workload& what, layout where,
                  std::shared_ptr<const sample_contents> samples)
     : what_{laid_out(what, where)}
     , where_{where}
-    , steps_lost_max_{aborts_split(seed) ? 2U : 1U}
+    , steps_lost_max_{aborts_split(seed) || what_.settings.collective == "ring" ? 2U : 1U}
     , history_{what_, std::move(samples)}
+    , sums_{seed, history_}
     , machine_{seed, {}, weather_of(seed)} {
   machine_.collectives.set_observer(&history_);
   machine_.collectives.set_aborts_split(aborts_split(seed));

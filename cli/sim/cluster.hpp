@@ -7,7 +7,8 @@
 // Host 0 has the director and the workers that it starts; every further host has one worker that joins from
 // outside, and is started again by its host when it fails. All hosts see one disk. A further director may be
 // started when the one before has died: like a real one it waits until no process of the earlier job holds
-// the checkpoint directory any more.
+// the checkpoint directory any more. A job with `--collective ring` sums over the simulated network; others
+// in memory that all hosts see.
 #pragma once
 
 #include <functional>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "cli/sim/history.hpp"
+#include "cli/sim/network_sums.hpp"
 #include "cli/sim/workload.hpp"
 #include "runtime/data/staging.hpp"
 #include "runtime/sim/sim_environment.hpp"
@@ -94,6 +96,7 @@ public:
   [[nodiscard]] const std::vector<std::string>& disk_findings() const { return disk_findings_; }
 
 private:
+  class process_seams;
   class director_program;
   class worker_program;
   friend class director_program;
@@ -107,6 +110,7 @@ private:
   layout where_;
   std::uint64_t steps_lost_max_;
   history history_;
+  network_sums sums_;
   memory_staging stage_;
   memory_text_sink events_, people_;
   std::vector<job_end> ends_;

@@ -176,9 +176,15 @@ std::vector<workload> make_workloads() {
   auto wide_job = small_job();
   wide_job.global_batch = wide_job.shards = limits::workers_max;
   wide_job.checkpoint_every = 25;
-  return {{"softmax", whole_graph, small_job()},       {"adamw", adamw_graph, adamw_job},
-          {"accumulate", whole_graph, accumulate_job}, {"buckets", layered_graph, bucket_job},
-          {"rounded", layered_graph, rounded_job},     {"wide", whole_graph, wide_job}};
+  auto ring_job = small_job();
+  ring_job.collective = "ring";
+  return {{"softmax", whole_graph, small_job()},
+          {"adamw", adamw_graph, adamw_job},
+          {"accumulate", whole_graph, accumulate_job},
+          {"buckets", layered_graph, bucket_job},
+          {"rounded", layered_graph, rounded_job},
+          {"wide", whole_graph, wide_job},
+          {"ring", whole_graph, ring_job}};
 }
 
 } // namespace

@@ -32,6 +32,10 @@ public:
   }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
+  void attach(transport* network) override { inner_.attach(network); }
+  void set_unreachable_handler(unreachable_handler handler) override {
+    inner_.set_unreachable_handler(std::move(handler));
+  }
 
 private:
   collective& inner_;

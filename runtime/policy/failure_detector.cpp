@@ -280,16 +280,12 @@ bool failure_detector::stuck(const peer& p, time_point now) const {
 // Blames the ranks that have come least far; the others wait for them in the collective (FD-6).
 void failure_detector::check_hangs(time_point now, std::vector<verdict>& out) {
   const peer* behind = nullptr;
-  bool exempt = false; // somebody does other work: waiting for it in a collective is no hang
   std::size_t members = 0;
   std::size_t level = 0; // members as far back as `behind`
   for (const auto& p : peers_) {
     if (p.dead) continue;
     ++members;
-    if (!judged(p.last.doing)) {
-      exempt = true;
-      continue;
-    }
+    if (!judged(p.last.doing)) continue;
     if (behind == nullptr || position(p.last) < position(behind->last)) {
       behind = &p;
       level = 1;
@@ -299,8 +295,15 @@ void failure_detector::check_hangs(time_point now, std::vector<verdict>& out) {
   }
   if (behind == nullptr) return;
   const bool collective = behind->last.doing == activity::in_collective;
-  if (probe<"detector.waits_for_other_work">::when(collective && exempt)) return;
-  const bool everybody = collective && members > 1 && level == members;
+  // Others do other work: before that step, waiting for them is no hang; after it, nobody waits for them.
+  std::size_t past = 0;
+  std::size_t before = 0;
+  for (const auto& p : peers_) {
+    if (p.dead || judged(p.last.doing)) continue;
+    ++(p.last.step_applied < behind->last.step_started ? before : past);
+  }
+  if (probe<"detector.waits_for_other_work">::when(collective && before > 0)) return;
+  const bool everybody = collective && members > 1 && level + past == members;
   const auto furthest_back = position(behind->last);
   for (auto& p : peers_) {
     if (position(p.last) != furthest_back || !stuck(p, now) || p.hang_told) continue;

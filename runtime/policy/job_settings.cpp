@@ -48,6 +48,16 @@ bool is_device(std::string_view text) {
   return status == std::errc{} && rest == text.data() + text.size() && index < 64;
 }
 
+// A list, or a number of a port, would be UCX's language.
+bool is_network_device(std::string_view text) {
+  constexpr std::size_t name_max = 15; // IFNAMSIZ
+  constexpr std::string_view others = "-_.@";
+  return !text.empty() && text.size() <= name_max && std::ranges::all_of(text, [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           others.find(c) != std::string_view::npos;
+  });
+}
+
 result check_workers(const job_settings& s) {
   if (const auto r = in_range("--shards", s.shards, 1, limits::shards_max); !r) return r;
   if (const auto r = in_range("--workers", s.workers, 1, limits::workers_max); !r) return r;
@@ -70,6 +80,10 @@ result check_workers(const job_settings& s) {
   if (!is_device(s.device)) return refused("--device", s.device, "no such device", "auto, cpu, cuda:N");
   if (s.transport != "tcp" && s.transport != "shm")
     return refused("--transport", s.transport, "no such transport", "tcp, shm");
+  if (s.collective != "auto" && s.collective != "shm" && s.collective != "ring")
+    return refused("--collective", s.collective, "no such collective", "auto, shm, ring");
+  if (!is_network_device(s.network))
+    return refused("--network", s.network, "not a device's name", "the name of one, such as lo or eth0");
   if (s.spin < duration{0} || s.spin > spin_max)
     return refused("--spin", format_duration(s.spin), "out of range", "0ms to " + format_duration(spin_max));
   return {};

@@ -38,8 +38,10 @@ struct job_settings {
   std::uint32_t workers_max{0}; // 0: no bound but the number of shards
   std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
   std::string device{"auto"};
-  std::string transport{"tcp"}; // between processes: tcp, or shm (with the memory of a host)
-  duration spin{0};             // how long each event loop looks for messages before it sleeps
+  std::string transport{"tcp"};   // between processes: tcp, or shm (with the memory of a host)
+  std::string collective{"auto"}; // how gradients are summed: auto, shm (one host), ring (over the network)
+  std::string network{"lo"};      // the device of this process that carries messages
+  duration spin{0};               // how long each event loop looks for messages before it sleeps
 
   // Length and batch
   std::optional<std::uint64_t> steps{};

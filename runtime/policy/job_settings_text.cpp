@@ -23,6 +23,8 @@ void each_field(Io& io, Settings& s) {
   io.field("external", s.external);
   io.field("device", s.device);
   io.field("transport", s.transport);
+  io.field("collective", s.collective);
+  io.field("network", s.network);
   io.field("spin_ns", s.spin);
   io.field("steps", s.steps);
   io.field("epochs", s.epochs);

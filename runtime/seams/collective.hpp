@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -106,12 +107,18 @@ public:
   [[nodiscard]] virtual expected<std::string> prepare(const collective_shape& shape) = 0;
   // Director's side, of what was prepared last: as communicator::arrivals.
   [[nodiscard]] virtual std::vector<std::uint64_t> arrivals() const { return {}; }
+  // Director's side, of what was prepared last, for reports: "shm". Empty: there is only one.
+  [[nodiscard]] virtual std::string kind() const { return {}; }
   // Worker's side. errc: aborted, storage_failed (memory), bad_argument (a descriptor that does not fit).
   [[nodiscard]] virtual expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) = 0;
   // What goes between hosts goes through `network`, which becomes its listener; null: no more. On the event
   // loop. A collective of one host does without.
   virtual void attach(transport* /*network*/) {}
+  // Worker's side, on the event loop: told of a rank of the newest generation that can be reached no more, so
+  // that its sums will never be complete. A collective of one host has nothing to tell.
+  using unreachable_handler = std::function<void(generation_id, incarnation_id, const error& cause)>;
+  virtual void set_unreachable_handler(unreachable_handler /*handler*/) {}
 };
 
 } // namespace troupe

@@ -21,6 +21,7 @@ struct join_offer {
   incarnation_id incarnation;
   std::int64_t pid{0};
   std::string host;      // host name, for reports
+  std::string machine;   // equal for processes that can share memory; compared, never read
   std::string program;   // the graph's name; another graph is refused
   std::int64_t slot{-1}; // launch slot that the director gave its child; -1: joined from outside
   peer_address address;

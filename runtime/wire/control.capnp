@@ -37,6 +37,7 @@ struct Control {
     }
     stepRefused :group { generation @46 :UInt64; step @47 :UInt64; ours @48 :Bool; }
     faultStruck :group { fault @50 :UInt32; }
+    peerUnreachable @53 :PeerUnreachable;
     firstStep :group { generation @21 :UInt64; step @22 :UInt64; unused @23 :Int64; }
     stepReport @24 :StepReport;
     checkpointReport @25 :CheckpointReport;
@@ -52,6 +53,12 @@ struct Control {
     stateOffer :group { generation @35 :UInt64; step @36 :UInt64; bytes @37 :UInt64; digest @38 :Text; }
     stateRefused :group { generation @39 :UInt64; text @40 :Text; }
   }
+}
+
+struct PeerUnreachable {
+  generation @0 :UInt64;
+  who @1 :Id128;
+  text @2 :Text;
 }
 
 struct StepReport {

@@ -96,6 +96,14 @@ struct writer {
     body.setOurs(m.ours);
   }
   void operator()(const fault_struck& m) { out.initFaultStruck().setFault(m.fault); }
+  void operator()(const peer_unreachable& m) {
+    auto body = out.initPeerUnreachable();
+    body.setGeneration(m.generation.value());
+    auto who = body.initWho();
+    who.setHigh(m.who.high());
+    who.setLow(m.who.low());
+    body.setText(bounded(m.text, scratch));
+  }
   void operator()(const first_step& m) {
     auto body = out.initFirstStep();
     body.setGeneration(m.generation.value());
@@ -280,6 +288,11 @@ checkpoint_report read(schema::CheckpointReport::Reader in) {
           text_of(in.getText())};
 }
 
+peer_unreachable read(schema::PeerUnreachable::Reader m) {
+  return {generation_id{m.getGeneration()}, incarnation_id{m.getWho().getHigh(), m.getWho().getLow()},
+          text_of(m.getText())};
+}
+
 step_report read(schema::StepReport::Reader in) {
   return {generation_id{in.getGeneration()}, step_id{in.getStep()}, in.getStepsDone(), in.getLoss(),
           duration{in.getInStepsNs()},       in.getFirstLoss(),     in.getNonFinite()};
@@ -349,6 +362,8 @@ control read(schema::Control::Reader in) {
   }
   case which::FAULT_STRUCK:
     return fault_struck{in.getFaultStruck().getFault()};
+  case which::PEER_UNREACHABLE:
+    return read(in.getPeerUnreachable());
   case which::FIRST_STEP: {
     const auto m = in.getFirstStep();
     return first_step{generation_id{m.getGeneration()}, step_id{m.getStep()}};
@@ -397,7 +412,8 @@ std::string_view name_of(const control& message) {
       "generation_stopped", "actor_failed",    "first_step",          "step_report",
       "checkpoint_report",  "worker_finished", "prepare_generation",  "start_generation",
       "end_generation",     "stop_worker",     "director_heartbeat",  "state_request",
-      "state_offer",        "state_refused",   "step_refused",        "fault_struck"};
+      "state_offer",        "state_refused",   "step_refused",        "fault_struck",
+      "peer_unreachable"};
   return names[message.index()];
 }
 

@@ -73,6 +73,12 @@ struct step_refused {
 struct fault_struck {
   std::uint32_t fault{0}; // its place in the plan
 };
+// A member of the generation that this one cannot reach any more; the sums of the generation need it.
+struct peer_unreachable {
+  generation_id generation;
+  incarnation_id who;
+  std::string text;
+};
 // The first step applied in a generation.
 struct first_step {
   generation_id generation;
@@ -173,7 +179,7 @@ using control =
     std::variant<worker_ready, heartbeat, generation_prepared, prepare_failed, generation_stopped,
                  actor_failed, first_step, step_report, checkpoint_report, worker_finished,
                  prepare_generation, start_generation, end_generation, stop_worker, director_heartbeat,
-                 state_request, state_offer, state_refused, step_refused, fault_struck>;
+                 state_request, state_offer, state_refused, step_refused, fault_struck, peer_unreachable>;
 
 [[nodiscard]] std::string_view name_of(const control& message);
 [[nodiscard]] std::vector<std::byte> encode(const control& message);

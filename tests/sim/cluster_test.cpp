@@ -32,7 +32,8 @@ void all_are_right(const std::string& faults, const std::string& workload, layou
 TEST_CASE("sim: one seed is one run, with real actor systems (SW-1)", "[sim]") {
   const auto* const faults = GENERATE("none", "kill-two", "random");
   const auto where = GENERATE(layout{1, 3}, layout{4, 5});
-  simulator simulated;
+  const auto* const workload = GENERATE("softmax", "ring");
+  simulator simulated{*find_workload(workload)};
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     const auto first = simulated.run({seed, where, faults});
     const auto again = simulated.run({seed, where, faults});
@@ -75,6 +76,11 @@ TEST_CASE("sim: under every fault the job ends as it would have without", "[sim]
       all_are_right(faults, "softmax", {3, 4}, seeds);
       all_are_right(faults, "accumulate", {2, 1}, seeds_elsewhere);
       all_are_right(faults, "adamw", {8, 8}, seeds_elsewhere);
+    }
+    DYNAMIC_SECTION(faults << ", sums over the network") {
+      all_are_right(faults, "ring", {1, 3}, seeds_elsewhere);
+      all_are_right(faults, "ring", {3, 4}, seeds);
+      all_are_right(faults, "ring", {8, 8}, seeds_elsewhere);
     }
   }
 }

@@ -202,6 +202,7 @@ wire_bytes encode_offer(const join_offer& offer) {
   wire.setProgram(offer.program.c_str());
   wire.setSlot(offer.slot);
   wire.setAddress(wire_data(offer.address));
+  wire.setMachine(offer.machine.c_str());
   return flatten(message, 0);
 }
 
@@ -216,9 +217,11 @@ expected<join_offer> decode_offer(std::span<const std::byte> bytes) {
         offer.program = view(wire.getProgram());
         offer.slot = wire.getSlot();
         offer.address = bytes_of(wire.getAddress());
+        offer.machine = view(wire.getMachine());
         const bool sound = offer.incarnation.valid() && offer.host.size() <= limits::name_bytes_max &&
                            offer.program.size() <= limits::name_bytes_max && printable(offer.host) &&
                            printable(offer.program) && offer.slot >= -1 && offer.slot < limits::workers_max &&
+                           offer.machine.size() <= limits::name_bytes_max && printable(offer.machine) &&
                            offer.pid > 0 && offer.pid <= limits::rendezvous_pid_max &&
                            !offer.address.empty() &&
                            offer.address.size() <= limits::rendezvous_address_bytes_max;

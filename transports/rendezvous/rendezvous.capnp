@@ -38,6 +38,7 @@ struct JoinOffer {
   program @3 :Text;
   slot @4 :Int64;
   address @5 :Data;
+  machine @6 :Text;
 }
 
 struct JoinAnswer {

@@ -112,6 +112,10 @@ void ring_collective::attach(transport* network) {
   hub_->attach(network);
 }
 
+void ring_collective::set_unreachable_handler(unreachable_handler handler) {
+  hub_->set_unreachable_handler(std::move(handler));
+}
+
 expected<std::string> ring_collective::prepare(const collective_shape& shape) {
   const auto way = settings_.way && shape.world > 1 ? *settings_.way : choose_way(shape);
   if (auto good = check(shape, way, settings_.piece_bytes); !good) return good.failure();

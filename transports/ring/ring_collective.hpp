@@ -40,6 +40,8 @@ public:
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
   void attach(transport* network) override;
+  void set_unreachable_handler(unreachable_handler handler) override;
+  [[nodiscard]] std::string kind() const override { return "ring"; }
   // Whether `descriptor` is one of this kind.
   [[nodiscard]] static bool made(const std::string& descriptor);
   [[nodiscard]] ring_hub& hub() { return *hub_; } // for tests: on the loop

@@ -20,7 +20,11 @@ void ring_hub::enter(const std::shared_ptr<ring_member>& who) {
   members_.push_back({who});
   for (auto rank = who->rank() + 1; rank < shape.world && network_ != nullptr; ++rank) {
     const auto& peer = shape.members[rank];
-    if (!network_->connect(peer.incarnation, peer.address)) ++counters_.unsent;
+    if (const auto path = network_->connect(peer.incarnation, peer.address); !path) {
+      ++counters_.unsent;
+      tell_unreachable(peer.incarnation, path.failure());
+      continue;
+    }
     who->say(rank, ring_word::here);
   }
   for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
@@ -30,6 +34,17 @@ void ring_hub::enter(const std::shared_ptr<ring_member>& who) {
     if (known->second.ended) who->on_frame(rank, {.what = ring_word::ended});
   }
   std::erase_if(heard_, [&](const auto& each) { return each.second.generation <= newest_; });
+}
+
+void ring_hub::tell_unreachable(incarnation_id who, const error& cause) const {
+  if (unreachable_) unreachable_(generation_id{newest_}, who, cause);
+}
+
+void ring_hub::on_path_lost(incarnation_id from, const error& cause) {
+  const auto member = std::ranges::find_if(members_, [&](const entry& each) {
+    return !each.left && each.member->shape().generation.value() == newest_;
+  });
+  if (member != members_.end() && member->member->rank_of(from)) tell_unreachable(from, cause);
 }
 
 void ring_hub::leave(const std::shared_ptr<ring_member>& who) {

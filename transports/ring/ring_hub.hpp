@@ -7,6 +7,8 @@
 //   RH-1    a frame or transfer reaches only the member of its generation, and only from one of its ranks
 //           (CO-3): others are dropped, or refused, and counted.
 //   RH-2    what is remembered of peers that are ahead is bounded, and forgotten with their generation.
+//   RH-3    of a rank that cannot be reached, or no more, the handler is told where it is of the newest
+//           generation: its sums will not be complete.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
 #include "runtime/seams/transport.hpp"
 #include "transports/ring/ring_frame.hpp"
@@ -43,6 +46,7 @@ public:
   [[nodiscard]] ring_memory& memory() const { return *memory_; }
 
   void attach(transport* network);
+  void set_unreachable_handler(collective::unreachable_handler handler) { unreachable_ = std::move(handler); }
   [[nodiscard]] transport* network() const { return network_; } // null: nothing can be sent
   void close() { attach(nullptr), members_.clear(); }           // nothing comes or goes any more
   void enter(const std::shared_ptr<ring_member>& who);
@@ -53,7 +57,7 @@ public:
   void on_message(incarnation_id from, std::span<const std::byte> payload) override;
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override;
   void on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) override;
-  void on_path_lost(incarnation_id, const error&) override {} // the director decides
+  void on_path_lost(incarnation_id from, const error& cause) override; // told, not judged
 
 private:
   struct heard {
@@ -68,12 +72,14 @@ private:
   [[nodiscard]] entry* find(std::uint64_t masked_generation);
   void remember(incarnation_id from, const ring_frame& frame);
   void forget_left();
+  void tell_unreachable(incarnation_id who, const error& cause) const;
 
   executor& loop_;
   executor& device_;
   executor& lane_;
   const std::shared_ptr<ring_memory> memory_{std::make_shared<ring_memory>()};
   transport* network_{nullptr};
+  collective::unreachable_handler unreachable_;
   std::vector<entry> members_;
   std::uint64_t newest_{0}; // generation entered
   std::map<incarnation_id, heard> heard_;

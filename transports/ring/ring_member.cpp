@@ -151,7 +151,7 @@ std::optional<std::uint32_t> ring_member::rank_of(incarnation_id who) const {
 }
 
 void ring_member::on_here(std::uint32_t from) {
-  if (probe<"ring.here_repeated">::when(here_[from])) return;
+  if (here_[from]) return;
   here_[from] = true;
   if (aborted()) return say(from, ring_word::ended); // there may have been no path before
   if (from < rank_) say(from, ring_word::here);
@@ -173,7 +173,7 @@ void ring_member::on_frame(std::uint32_t from, const ring_frame& frame) {
   }
   if (frame.what == ring_word::here) return on_here(from);
   const bool in_time = frame.arrived == begun_ || frame.arrived == begun_ + 1; // RM-2
-  if (aborted() || probe<"ring.part_out_of_time">::when(!in_time)) return;
+  if (aborted() || !in_time) return;
   way_->on_part(from, frame);
   if (further) way_->on_arrival(from);
 }

@@ -44,6 +44,7 @@ public:
   // Director's side, same thread as `prepare`: meetings that each rank of the current generation has
   // reached; empty before the first `prepare`. Whoever is behind is who the others wait for.
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
+  [[nodiscard]] std::string kind() const override { return "shm"; }
   // Director's side: aborts the current generation's waits in every member. Idempotent.
   void end_generation() noexcept;
 

@@ -46,7 +46,8 @@ std::vector<bytes> seeds() {
       wire::state_offer{generation_id{2}, step_id{5}, 1024, "cc"},
       wire::state_refused{generation_id{2}, "no"},
       wire::step_refused{generation_id{2}, step_id{6}, true},
-      wire::fault_struck{3}};
+      wire::fault_struck{3},
+      wire::peer_unreachable{generation_id{2}, incarnation_id{4, 5}, "ended"}};
   std::vector<bytes> made;
   for (const auto& message : all)
     made.push_back(wire::encode(message));

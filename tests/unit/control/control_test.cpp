@@ -53,7 +53,8 @@ TEST_CASE("control: every kind of message keeps its kind") {
       state_offer{generation_id{2}, step_id{5}, 1024, "cc"},
       state_refused{generation_id{2}, "no"},
       step_refused{generation_id{2}, step_id{6}, true},
-      fault_struck{3}};
+      fault_struck{3},
+      peer_unreachable{generation_id{2}, incarnation_id{4, 5}, "ended"}};
   REQUIRE(all.size() == std::variant_size_v<control>);
   for (const auto& message : all) {
     const auto back = decode(encode(message));
@@ -84,6 +85,15 @@ TEST_CASE("control: who arrived where, why an actor failed and whose sum was ref
   REQUIRE(refused);
   CHECK(std::get<step_refused>(*refused).step == step_id{6});
   CHECK(std::get<step_refused>(*refused).ours);
+}
+
+TEST_CASE("control: who cannot be reached, when and why survives the way") {
+  const auto back = decode(encode(peer_unreachable{generation_id{7}, incarnation_id{4, 5}, "ended"}));
+  REQUIRE(back);
+  const auto& told = std::get<peer_unreachable>(*back);
+  CHECK(told.generation == generation_id{7});
+  CHECK(told.who == incarnation_id{4, 5});
+  CHECK(told.text == "ended");
 }
 
 TEST_CASE("control: histograms survive the way") {

@@ -8,6 +8,7 @@
 
 #include "runtime/faults/faulty_collective.hpp"
 #include "runtime/sim/sim_collective.hpp"
+#include "runtime/sim/sim_network.hpp"
 
 namespace troupe {
 namespace {
@@ -81,6 +82,33 @@ TEST_CASE("faulty collective: rank groups are those of the inner communicator") 
   REQUIRE(group != nullptr);
   CHECK(group->rank() == 1);
   CHECK(group->world() == 2);
+}
+
+TEST_CASE("faulty collective: the network is lent to the inner one") {
+  struct borrower final : collective {
+    expected<std::string> prepare(const collective_shape&) override { return std::string{}; }
+    expected<std::unique_ptr<communicator>> connect(const std::string&, const collective_shape&,
+                                                    rank_id) override {
+      return error{errc::aborted, "never"};
+    }
+    void attach(transport* network) override { lent.push_back(network); }
+    void set_unreachable_handler(unreachable_handler handler) override { tells = std::move(handler); }
+    unreachable_handler tells;
+    std::vector<transport*> lent;
+  };
+  two_ranks both;
+  borrower inner;
+  auto& struck = *both.processes[1];
+  faulty_collective outer{inner, {struck.loop, struck.clock, struck.device_queue, *both.switches}};
+  sim_network net{both.world, {}};
+  const auto network = net.make_transport(struck, incarnation_id{1, 2});
+  outer.attach(network.get());
+  outer.attach(nullptr);
+  bool told = false;
+  outer.set_unreachable_handler([&told](generation_id, incarnation_id, const error&) { told = true; });
+  inner.tells(generation_id{1}, incarnation_id{1, 2}, error{errc::path_lost, "ended"});
+  CHECK(told);
+  CHECK(inner.lent == std::vector<transport*>{network.get(), nullptr});
 }
 
 TEST_CASE("faulty collective: without a fault sums are the communicator's own, number and all (CO-4)") {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <csignal>
 #include <optional>
 
@@ -5,8 +6,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "runtime/base/limits.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_entropy.hpp"
+#include "runtime/host/host_identity.hpp"
 #include "runtime/host/secret_fd.hpp"
 #include "runtime/host/signal_watcher.hpp"
 #include "runtime/host/spdlog_sink.hpp"
@@ -57,6 +60,15 @@ TEST_CASE("entropy: numbers differ; the wall clock has a form") {
   const auto text = wall_clock_text();
   CHECK(text.size() == 20);
   CHECK(text.back() == 'Z');
+}
+
+TEST_CASE("host identity: one of this boot, namespace and user; short and printable") {
+  const auto here = host_identity();
+  CHECK(here == host_identity());
+  CHECK(here.size() <= limits::name_bytes_max);
+  CHECK(std::ranges::count(here, '/') == 2);
+  CHECK(here.ends_with("/" + std::to_string(::geteuid())));
+  CHECK(std::ranges::all_of(here, [](unsigned char c) { return c >= 0x20 && c < 0x7f; }));
 }
 
 TEST_CASE("log level: reads the four names and refuses others by name") {

@@ -287,6 +287,25 @@ TEST_CASE("failure detector: a rank slower than its peers for several samples is
     CHECK(step(n++, 60ms).empty()); // FD-8
 }
 
+TEST_CASE("failure detector: who is past a sum is not what the others in it wait for (FD-6)") {
+  const std::uint64_t step = 10;
+  for (const auto doing : {activity::holding, activity::evaluating}) {
+    bench b{4};
+    b.train(step, 200ms);
+    for (std::size_t r = 0; r < 4; ++r) // two have the last sum; between hosts two others may still lack it
+      b.states[r] = r < 2 ? at(doing, step, step) : at(activity::in_collective, step, step - 1);
+    const auto out = b.run(10s);
+    REQUIRE(out.size() == 1);
+    CHECK(out[0].what == verdict::kind::collective_hung);
+    CHECK(out[0].rank == rank_id{2});
+  }
+  bench b{4};
+  b.train(step, 200ms);
+  for (std::size_t r = 0; r < 4; ++r) // one is still to come
+    b.states[r] = r < 1 ? at(activity::loading, step, step - 1) : at(activity::in_collective, step, step - 1);
+  CHECK(b.run(10s).empty());
+}
+
 TEST_CASE("failure detector: a new generation starts hang clocks anew and keeps leases") {
   bench b{2};
   b.train(10, 200ms);

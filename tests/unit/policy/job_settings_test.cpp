@@ -102,6 +102,14 @@ TEST_CASE("job settings: addresses and devices are checked for form") {
   CHECK(refusal([](auto& s) { s.transport = "udp"; }) ==
         "--transport udp: no such transport; accepted: tcp, shm");
   CHECK(refusal([](auto& s) { s.device = "cuda:"; }).starts_with("--device"));
+  for (const auto* good : {"auto", "shm", "ring"})
+    CHECK(refusal([good](auto& s) { s.collective = good; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.collective = "tree"; }) ==
+        "--collective tree: no such collective; accepted: auto, shm, ring");
+  for (const auto* good : {"lo", "eth0", "enp3s0f1", "br-1a2b", "eth0.100"})
+    CHECK(refusal([good](auto& s) { s.network = good; }) == "accepted");
+  for (const auto* bad : {"", "lo,eth0", "mlx5_0:1", "sixteencharacters"})
+    CHECK(refusal([bad](auto& s) { s.network = bad; }).starts_with("--network"));
 }
 
 TEST_CASE("job settings: a fault that can never strike is refused") {
@@ -130,6 +138,8 @@ job_settings unusual() {
   s.bucket = 65536;
   s.wire = "bfloat16";
   s.transport = "shm";
+  s.collective = "ring";
+  s.network = "eth0";
   s.spin = 50us;
   s.checkpoint_dir = "a \"quoted\" dir/\xc3\xa4";
   s.resume = *parse_resume("300");

@@ -343,5 +343,36 @@ TEST_CASE("ring: shapes and descriptors that cannot work are refused") {
   CHECK_FALSE(joins("ring:3:slices:1024", 2));
 }
 
+TEST_CASE("ring: a rank of this generation that is reached no more is told, others are not (RH-3)") {
+  ring_table table{3, 5, {}};
+  std::vector<std::pair<std::uint64_t, incarnation_id>> told;
+  table[0].ring->set_unreachable_handler(
+      [&](generation_id generation, incarnation_id who, const error& cause) {
+        CHECK_FALSE(cause.text.empty());
+        told.emplace_back(generation.value(), who);
+      });
+  const auto all = table.shape(1, 8, 20);
+  table.connect_all(all);
+  sums_hold(table, all, 2);
+  const auto two = table.shape(2, 8, 20, 2);
+  table.connect(two, 0);
+  table.connect(two, 1);
+  table.run();
+  table[2].ring->attach(nullptr);
+  table[2].network.reset(); // no member any more
+  table.run();
+  CHECK(told.empty());
+  table[1].ring->attach(nullptr);
+  table[1].network.reset();
+  table.run();
+  CHECK(told == decltype(told){{2, all.members[1].incarnation}});
+  auto third = table.shape(3, 8, 20, 1);
+  third.world = 2;
+  third.members.push_back({incarnation_id{1, 3}, {}}); // whom nothing leads to
+  table.connect(third, 0);
+  table.run();
+  CHECK(told.back() == std::pair{std::uint64_t{3}, incarnation_id{1, 3}});
+}
+
 } // namespace
 } // namespace troupe

@@ -21,6 +21,7 @@ inline join_offer some_offer() {
   return {.incarnation = {1, 2},
           .pid = 42,
           .host = "host-a",
+          .machine = "boot/pid:[1]/0",
           .program = "fashion_mnist",
           .slot = 3,
           .address = peer_address(200, std::byte{7})};

@@ -52,6 +52,7 @@ TEST_CASE("rendezvous: the right token gets in, and both sides learn what was sa
   CHECK(offer.incarnation == incarnation_id{1, 2});
   CHECK(offer.pid == 42);
   CHECK(offer.host == "host-a");
+  CHECK(offer.machine == "boot/pid:[1]/0");
   CHECK(offer.program == "fashion_mnist");
   CHECK(offer.slot == 3);
   CHECK(offer.address == peer_address(200, std::byte{7}));

@@ -1,0 +1,143 @@
+"""A job on two hosts: a director with a worker, and a worker that joins from elsewhere.
+
+The hosts are network namespaces with a cable between them; the joiner has process ids of its own, too, so
+that nothing is shared: no memory, no loopback device, no process that one could see or signal.
+Exit code 77 (CTest: skipped) where namespaces are not permitted.
+"""
+
+import os
+import signal
+import sys
+
+import harness
+from harness import Job, ProcessTest, say, until
+from namespaces import Cable, permitted
+from probes import hold
+
+STEPS = 600
+LONG = 3000  # steps: still under way when a late joiner has come
+DETECT_MS = 2000
+
+
+class TwoHosts(ProcessTest):
+    def setUp(self):
+        super().setUp()
+        self.cable = Cable().__enter__()
+        self.addCleanup(self.cable.__exit__)
+        with open(os.path.join(self.out, "token"), "w", encoding="ascii") as file:
+            file.write("a secret of both hosts")
+
+    def inside(self, side, *command):
+        return [*self.cable.inside(side), *command]
+
+    def direct(self, steps, *options, detect_ms=DETECT_MS):
+        options = [*harness.USUAL, "--detect-after", f"{detect_ms}ms", "--steps", str(steps),
+                   "--workers", "2", "--external", "1", "--listen", "10.83.0.1:0",
+                   "--network", self.cable.device("a"), "--token-file", os.path.join(self.out, "token"),
+                   "--checkpoint-dir", "ck", "--checkpoint-every", "500", *options]
+        number = self.numbers + 1
+        outputs = ["--events", os.path.join(self.out, f"events{number}.jsonl"),
+                   "--summary", os.path.join(self.out, f"summary{number}.json")]
+        return Job(self, command=self.inside("a", harness.program, *options, *outputs))
+
+    def join(self, director, *options):
+        endpoint = director.event("job_started")["endpoint"]
+        command = [harness.program, "--join", endpoint, "--network", self.cable.device("b"),
+                   "--detect-after", f"{DETECT_MS}ms", "--token-file", os.path.join(self.out, "token"),
+                   *options]
+        return Job(self, command=self.inside("b", "unshare", "--pid", "--fork", "--mount-proc",
+                                             "--kill-child", *command))
+
+    def kill(self, joiner):
+        """The worker itself: the only child of what started it."""
+        with open(f"/proc/{joiner.pid}/task/{joiner.pid}/children", encoding="ascii") as file:
+            worker = int(file.read())
+        say(f"    -> SIGKILL to the joiner ({worker})")
+        os.kill(worker, signal.SIGKILL)
+        joiner.process.wait()
+
+    def in_steps(self, director):
+        director.event("checkpoint_written", step=500)
+
+    def by(self, result, *kinds):
+        self.assertEqual([e["collective"] for e in result.named("generation_started")], list(kinds))
+
+    def test_one_digest(self):
+        """the digest of a job on one host"""
+        director = self.direct(STEPS)
+        joiner = self.join(director)
+        result = director.end()
+        self.assert_finished(result, STEPS, self.clean_digest(STEPS))
+        self.assertEqual(joiner.process.wait(), 0)
+        self.assert_failures(result, [])
+        self.by(result, "ring")
+
+    def test_killed(self):
+        """the worker elsewhere is killed and another one comes: the digest of a run without it"""
+        director = self.direct(LONG)
+        joiner = self.join(director)
+        self.in_steps(director)
+        self.kill(joiner)
+        director.event("failure_detected")
+        self.join(director)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.assertEqual([f["source"] for f in result.failures], ["peer"])
+        self.by(result, "ring", "ring")
+
+    def test_goes_and_comes(self):
+        """nobody comes instead: the job goes on in memory; later one does: over the network again"""
+        director = self.direct(LONG, detect_ms=1000)  # members_wait is 60 times that
+        joiner = self.join(director)
+        self.in_steps(director)
+        self.kill(joiner)
+        director.event("first_step_applied", 2)  # after members_wait
+        self.join(director)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.by(result, "ring", "shm", "ring")
+
+    def test_short_cut(self):
+        """a cut for less than detect_after is bridged: nobody is lost"""
+        director = self.direct(LONG)
+        self.join(director)
+        self.in_steps(director)
+        self.cable.plug(False)
+        hold(DETECT_MS / 4)
+        self.cable.plug(True)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.assert_failures(result, [])
+        self.by(result, "ring")
+
+    def test_long_cut(self):
+        """a longer one: the worker behind it is lost, ends itself, and another one comes"""
+        director = self.direct(LONG)
+        joiner = self.join(director)
+        self.in_steps(director)
+        self.cable.plug(False)
+        director.event("failure_detected")
+        until(lambda: joiner.process.poll() is not None, "the worker behind the cut has ended")
+        self.cable.plug(True)
+        self.join(director)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.assertIn(result.failures[0]["kind"], ("stop", "path-lost", "path_lost"))
+        self.by(result, "ring", "ring")
+
+    def test_memory_demanded(self):
+        """a job that sums in memory refuses who shares none"""
+        director = self.direct(STEPS, "--collective", "shm")
+        joiner = self.join(director)
+        self.assertEqual(joiner.process.wait(), 7)
+        self.assertIn("--collective shm", joiner.lines("stderr")[-1])
+        director.send(signal.SIGTERM)
+        director.end()
+
+
+if __name__ == "__main__":
+    missing = permitted()
+    if missing:
+        say(f"SKIPPED: {missing}")
+        sys.exit(77)
+    harness.main()
