@@ -46,7 +46,7 @@ struct ucx_settings {
   duration linger_timeout{std::chrono::milliseconds{250}};
   std::size_t in_flight_bytes_max{4U << 20};  // per peer; above: errc::no_credit
   std::size_t send_pool_bytes_max{64U << 20}; // all peers together
-  std::size_t bulk_piece_bytes{1U << 20};
+  std::size_t bulk_piece_bytes{512U << 10};
   unsigned bulk_pieces_in_flight{2}; // per transfer
   // Further UCX options, named without "UCX_"; they come last.
   std::vector<std::pair<std::string, std::string>> options;
