@@ -2,7 +2,7 @@
 
 #include <new>
 
-// Compiled here, for this build's processors: the library's own code is for the oldest ones, and half as fast.
+// Compiled here, for this build's processors: the library's own code is for the oldest, and half as fast.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
