@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/planted_bug.hpp"
 #include "runtime/policy/canonical_sum.hpp"
 #include "runtime/train/flat_math.hpp"
 
@@ -30,9 +31,11 @@ public:
     if (which == early.size() || --pass_.missing_[which] != 0) return;
     for (; begun_ < early.size() && pass_.missing_[begun_] == 0; ++begun_) {
       const auto part = early[begun_].elements;
-      add_up(part);
+      const bool too_soon = TROUPE_PLANTED("shard_pass.begun_before_added");
+      if (!too_soon) add_up(part);
       low_ = part.begin;
       into_.begin(part, {});
+      if (too_soon) add_up(part);
     }
   }
   // All is ready: what no early bucket holds.
