@@ -165,6 +165,7 @@ private:
   void keep_flight(std::uint32_t slot, flight_writer by, const std::string& cause);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
+  void judge_unreachable_later(generation_id generation);
   void judge_unreachable(generation_id generation);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
   // When that strike was, if it is one that has to be healed.

@@ -187,23 +187,32 @@ void director_core::keep_flight(std::uint32_t index, flight_writer by, const std
                      slot.box);
 }
 
-// Who is dead is told otherwise, within a lease. Two that live and cannot reach each other never will: a
-// session does not come back, and a fresh process opens its own.
+// Two that live and cannot reach each other never will: a session does not come back, and a fresh process
+// opens its own.
 void director_core::hear(std::uint32_t index, const wire::peer_unreachable& m) {
   const auto other = slot_of(m.who);
   if (stopping_ || m.generation != members_.generation() || !other || *other == index) return;
-  if (apart_.empty())
-    ports_.call_after(settings_.limits.lease,
-                      [this, generation = m.generation] { judge_unreachable(generation); });
+  if (apart_.empty()) judge_unreachable_later(m.generation);
   apart_.emplace(std::min(index, *other), std::max(index, *other));
 }
 
-// Whoever misses most of the others is replaced; of two alike the later one.
+void director_core::judge_unreachable_later(generation_id generation) {
+  ports_.call_after(settings_.limits.path_grace, [this, generation] { judge_unreachable(generation); });
+}
+
+// Who may be dead is told by its lease. Of those that live, whoever misses most of the others is replaced; of
+// two alike the later one.
 void director_core::judge_unreachable(generation_id generation) {
   using phase = membership::phase;
   const auto now = members_.current_phase();
   if (stopping_ || generation != members_.generation() || (now != phase::running && now != phase::preparing))
     return;
+  const auto silent = [this](std::uint32_t index) {
+    return !slots_[index].who || !detector_.beats(*slots_[index].who, ports_.now());
+  };
+  const bool doubtful = std::ranges::any_of(
+      apart_, [&](const auto& pair) { return silent(pair.first) || silent(pair.second); });
+  if (probe<"director.apart_or_dead">::when(doubtful)) return judge_unreachable_later(generation);
   const auto missed = [this](std::uint32_t index) {
     return std::ranges::count_if(
         apart_, [index](const auto& pair) { return pair.first == index || pair.second == index; });

@@ -22,6 +22,7 @@
 #include "runtime/checkpoint/bit_flip.hpp"
 #include "runtime/faults/faulty_environment.hpp"
 #include "runtime/policy/failure_detector.hpp"
+#include "runtime/policy/silence_watch.hpp"
 #include "runtime/session/session_environment.hpp"
 #include "runtime/train/state_digest.hpp"
 
@@ -106,6 +107,7 @@ struct worker_process::state final : bulk_listener {
   void report_ready();
   void on_worker_restarted(const std::string& cause);
   void beat();
+  void look_for_silent(const progress& now);
   void finish(int code, const std::string& cause);
   void close();
   void hear(incarnation_id from, std::shared_ptr<const wire::control> message);
@@ -131,6 +133,7 @@ struct worker_process::state final : bulk_listener {
   std::unique_ptr<trainer> compute;
   codec_table codecs;
   std::unique_ptr<actor_runtime> runtime;
+  std::optional<silence_watch> silences;
   bulk_router bulks;
   std::unique_ptr<post_office> office;
   std::unique_ptr<sums_channel> sums; // lent to the collective
@@ -208,6 +211,7 @@ void worker_process::state::open_office() {
   office->set_bulk_handler(&bulks);
   bulks.serve(bulk_channel::state, this);
   sums = std::make_unique<sums_channel>(*office, bulks, env.network);
+  silences.emplace(static_cast<std::uint32_t>(limits.lease / limits.heartbeat_interval));
   env.collectives.attach(sums.get());
   env.collectives.set_unreachable_handler(
       [this](generation_id generation, incarnation_id who, const error& cause) {
@@ -216,6 +220,8 @@ void worker_process::state::open_office() {
   office->set_control_handler(
       [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
         if (type == sums_channel::type) return sums->hear(from, body);
+        if (type == sums_channel::question) return void(sums->answer_to(from));
+        if (type == sums_channel::answer) return silences->heard(from);
         if (type != control_type) return;
         if (auto message = wire::decode(body))
           hear(from, std::make_shared<const wire::control>(std::move(*message)));
@@ -344,6 +350,19 @@ void worker_process::start() {
   s.beat();
 }
 
+// A path on which nothing arrives fails by itself only after minutes; a sum waits for all of them.
+void worker_process::state::look_for_silent(const progress& now) {
+  const bool waits = now.doing == activity::in_collective && now.doing_for > limits.lease / 2;
+  const auto found = silences->look(waits, sums->peers());
+  for (const auto who : found.ask)
+    (void)sums->ask(who);
+  for (const auto who : found.silent) {
+    probe<"worker.peer_silent">::hit();
+    (void)send_control(*office, joined.director,
+                       wire::peer_unreachable{newest_generation, who, "it does not answer"});
+  }
+}
+
 void worker_process::state::report_ready() {
   (void)send_control(*office, joined.director,
                      wire::worker_ready{outside.slot, outside.pid, outside.env.compute.name()});
@@ -360,6 +379,7 @@ void worker_process::state::beat() {
                      wire::heartbeat{generation, now.step_started.value(), now.step_applied,
                                      static_cast<std::uint8_t>(now.doing), now.doing_for, now.step_busy,
                                      now.arrivals, static_cast<std::uint8_t>(now.call), now.call_number});
+  look_for_silent(now);
   tell_worker(tick{});
   if (now.step_applied > progress_told) {
     progress_told = now.step_applied;

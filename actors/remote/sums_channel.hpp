@@ -9,6 +9,9 @@
 //   UC-2    without a listener nothing comes in: messages are dropped, transfers refused.
 #pragma once
 
+#include <array>
+#include <set>
+
 #include "actors/remote/bulk_router.hpp"
 #include "actors/remote/post_office.hpp"
 #include "runtime/seams/transport.hpp"
@@ -26,11 +29,22 @@ public:
   // Of the process's control handler, which hears all types.
   static constexpr std::uint64_t type = wire_type_of("troupe.sums");
   void hear(incarnation_id from, std::span<const std::byte> payload) {
-    if (listener_ != nullptr) listener_->on_message(from, payload);
+    if (listener_ == nullptr) return;
+    peers_.insert(from);
+    listener_->on_message(from, payload);
   }
   void path_lost(incarnation_id peer, const error& cause) {
+    peers_.erase(peer);
     if (listener_ != nullptr) listener_->on_path_lost(peer, cause);
   }
+
+  // With whom the collective has spoken, and whose path has not ended.
+  [[nodiscard]] const std::set<incarnation_id>& peers() const { return peers_; }
+  // "Are you there", and the answer: for whoever waits longer than a sum takes. Of types of their own.
+  static constexpr std::uint64_t question = wire_type_of("troupe.sums_question");
+  static constexpr std::uint64_t answer = wire_type_of("troupe.sums_answer");
+  expected<void> ask(incarnation_id peer) { return office_.send_control(peer, question, word); }
+  expected<void> answer_to(incarnation_id peer) { return office_.send_control(peer, answer, word); }
 
   void set_listener(transport_listener* listener) override {
     listener_ = listener;
@@ -39,7 +53,9 @@ public:
   [[nodiscard]] peer_address local_address() const override { return network_.local_address(); }
   [[nodiscard]] incarnation_id self() const override { return network_.self(); }
   expected<void> connect(incarnation_id peer, const peer_address& address) override {
-    return network_.connect(peer, address);
+    auto path = network_.connect(peer, address);
+    if (path) peers_.insert(peer);
+    return path;
   }
   // All of it is owed: the collective bounds it, and has no use for a part.
   expected<void> send(incarnation_id peer, std::span<const std::byte> payload) override {
@@ -63,7 +79,9 @@ private:
   post_office& office_;
   bulk_router& router_;
   transport& network_;
+  static constexpr std::array<std::byte, 8> word{}; // what there is nothing to say in
   transport_listener* listener_{nullptr};
+  std::set<incarnation_id> peers_;
 };
 
 } // namespace troupe

@@ -186,9 +186,7 @@ void planned_oom(strikes& s) {
   s.plan_job_fault("oom:worker=any@step=" + s.any_step());
 }
 
-// Whom a sum over the network does not reach looks like all others that wait for it: nobody is behind.
 void planned_cut(strikes& s) {
-  if (s.over_network()) s.expect() = expectation{.keeps_survivors = false};
   const std::string way = std::array{"both", "in", "out"}[s.draw(3)];
   s.plan_job_fault("cut:worker=any@step=" + s.any_step() + ",way=" + way +
                    (s.draw(3) == 0 ? "" : for_a_while(s)));

@@ -16,7 +16,6 @@ strikes::strikes(const fault_scenario& scenario, std::uint64_t seed, std::uint64
     , events_{events}
     , steps_{what.steps()}
     , where_{where}
-    , over_network_{what.settings.collective == "ring"}
     , more_{more}
     , expected_{scenario.expected} {
   if (scenario.plan != nullptr) scenario.plan(*this);

@@ -64,7 +64,6 @@ public:
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
   [[nodiscard]] layout where() const { return where_; }
-  [[nodiscard]] bool over_network() const { return over_network_; } // sums
   [[nodiscard]] expectation& expect() { return expected_; }
   [[nodiscard]] std::span<const named_mishap> more() const { return more_; }
 
@@ -87,7 +86,6 @@ private:
   std::uint64_t events_;
   std::uint64_t steps_;
   layout where_;
-  bool over_network_;
   std::span<const named_mishap> more_;
   expectation expected_;
   fault_plan job_faults_;

@@ -357,6 +357,12 @@ verdict failure_detector::hang_verdict(const peer& p, verdict::kind what, time_p
           .text = std::move(text)};
 }
 
+bool failure_detector::beats(incarnation_id who, time_point now) const {
+  const auto at = std::ranges::find(peers_, who, &peer::who);
+  return at != peers_.end() && !at->dead && !at->lease.suspected() &&
+         now - at->lease.last_beat() < limits_.path_grace;
+}
+
 bool failure_detector::suspected(incarnation_id who) const {
   const auto at = std::ranges::find(peers_, who, &peer::who);
   return at != peers_.end() && at->lease.suspected();

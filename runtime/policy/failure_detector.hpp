@@ -118,7 +118,9 @@ public:
   [[nodiscard]] std::vector<verdict> tick(time_point now);
 
   [[nodiscard]] bool suspected(incarnation_id who) const; // a path error that no heartbeat has cleared
-  [[nodiscard]] duration hang_bound() const;              // as learned so far
+  // It beats: a heartbeat within `path_grace`, and no path error since.
+  [[nodiscard]] bool beats(incarnation_id who, time_point now) const;
+  [[nodiscard]] duration hang_bound() const; // as learned so far
   [[nodiscard]] std::uint64_t stalls() const { return stalls_; }
   [[nodiscard]] std::uint64_t leases_extended() const { return leases_extended_; }
   [[nodiscard]] std::uint64_t stale_beats() const { return stale_beats_; }

@@ -111,10 +111,23 @@ TEST_CASE("sums channel: it ends no path (UC-1), and hears of those that end") {
   REQUIRE(both.a.sums.send(both.b.at.id, bytes_of(24)));
   both.driver.settle();
   CHECK(heard.messages.size() == 1);
+  CHECK(both.b.sums.peers() == std::set{both.a.at.id});
+  REQUIRE(both.a.sums.connect(both.b.at.id, {}));
+  CHECK(both.a.sums.peers() == std::set{both.b.at.id});
   both.net.cut(both.b.at.id, both.a.at.id);
   both.driver.settle();
   CHECK(heard.losses_of(both.a.at.id) == 1);
+  CHECK(both.b.sums.peers().empty());
   both.b.sums.set_listener(nullptr);
+}
+
+TEST_CASE("sums channel: questions and answers are of types of their own") {
+  two_shares both;
+  REQUIRE(both.a.sums.ask(both.b.at.id));
+  REQUIRE(both.a.sums.answer_to(both.b.at.id));
+  both.driver.settle();
+  CHECK(both.b.others == 2);
+  CHECK(both.b.sums.peers().empty());
 }
 
 TEST_CASE("sums channel: two rings sum through it, by messages and by transfers, and leave it in order") {

@@ -81,10 +81,10 @@ class Cable:
         name, device, _ = self.sides["a"]
         sh("ip", "-n", name, "link", "set", device, "up" if up else "down")
 
-    def drop_towards(self, side):
-        """Nothing reaches that side any more; what it sends still passes."""
+    def drop_towards(self, side, device=None):
+        """Nothing reaches that side any more (through that device of it); what it sends still passes."""
         rules = ("table inet troupe { chain incoming { type filter hook input priority 0; "
-                 f'iifname "{self.device(side)}" drop; }}\n}}\n')
+                 f'iifname "{device or self.device(side)}" drop; }}\n}}\n')
         sh(*self.inside(side), "nft", "-f", "-", text=rules)
 
     def pass_again(self, side):

@@ -30,9 +30,9 @@ class TwoHosts(ProcessTest):
     def inside(self, side, *command):
         return [*self.cable.inside(side), *command]
 
-    def direct(self, steps, *options, detect_ms=DETECT_MS):
+    def direct(self, steps, *options, detect_ms=DETECT_MS, joiners=1):
         options = [*harness.USUAL, "--detect-after", f"{detect_ms}ms", "--steps", str(steps),
-                   "--workers", "2", "--external", "1", "--listen", "10.83.0.1:0",
+                   "--workers", str(joiners + 1), "--external", str(joiners), "--listen", "10.83.0.1:0",
                    "--network", self.cable.device("a"), "--token-file", os.path.join(self.out, "token"),
                    "--checkpoint-dir", "ck", "--checkpoint-every", "500", *options]
         number = self.numbers + 1
@@ -123,6 +123,22 @@ class TwoHosts(ProcessTest):
         result = director.end()
         self.assert_finished(result, LONG, self.clean_digest(LONG))
         self.assertIn(result.failures[0]["kind"], ("stop", "path-lost", "path_lost"))
+        self.by(result, "ring", "ring")
+
+    def test_apart(self):
+        """two workers cannot hear each other, but the director hears both: one of them is replaced"""
+        director = self.direct(LONG, joiners=2)
+        self.join(director)
+        self.join(director)
+        self.in_steps(director)
+        self.cable.drop_towards("b", "lo")  # what they tell each other, and nothing else
+        failed = director.event("failure_detected")
+        self.assertIn("of the other ranks cannot be reached from it", failed["cause"])
+        self.cable.pass_again("b")
+        self.join(director)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.assertEqual(len(result.failures), 1)
         self.by(result, "ring", "ring")
 
     def test_memory_demanded(self):

@@ -306,6 +306,18 @@ TEST_CASE("failure detector: who is past a sum is not what the others in it wait
   CHECK(b.run(10s).empty());
 }
 
+TEST_CASE("failure detector: who beats is told from who is silent, suspected or unknown") {
+  bench b{3};
+  REQUIRE(b.run(1s).empty());
+  b.silent[1] = true;
+  REQUIRE(b.run(b.limits.path_grace).empty());
+  b.detector.path_error(id(2), b.now);
+  CHECK(b.detector.beats(id(0), b.now));
+  CHECK_FALSE(b.detector.beats(id(1), b.now));
+  CHECK_FALSE(b.detector.beats(id(2), b.now));
+  CHECK_FALSE(b.detector.beats(id(9), b.now));
+}
+
 TEST_CASE("failure detector: a new generation starts hang clocks anew and keeps leases") {
   bench b{2};
   b.train(10, 200ms);
