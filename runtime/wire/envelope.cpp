@@ -91,8 +91,7 @@ envelope view_of(schema::Envelope::Reader root) {
 }
 
 expected<envelope> checked(const envelope& what) {
-  if (what.kind < envelope_kind::message || what.kind > envelope_kind::credit)
-    return corrupt("unknown kind");
+  if (what.kind < envelope_kind::message || what.kind > envelope_kind::credit) return corrupt("unknown kind");
   if (!exit_status::valid(what.status)) return corrupt("unknown status");
   if (!what.sender.valid()) return corrupt("no sender");
   if (what.name.size() > limits::name_bytes_max) return corrupt("name too long");
