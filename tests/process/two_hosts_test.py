@@ -5,7 +5,9 @@ that nothing is shared: no memory, no loopback device, no process that one could
 Exit code 77 (CTest: skipped) where namespaces are not permitted.
 """
 
+import gzip
 import os
+import shutil
 import signal
 import sys
 
@@ -17,6 +19,7 @@ from probes import hold
 STEPS = 600
 LONG = 3000  # steps: still under way when a late joiner has come
 DETECT_MS = 2000
+DATA = "/usr/share/datasets/fashion-mnist"
 
 
 class TwoHosts(ProcessTest):
@@ -40,11 +43,14 @@ class TwoHosts(ProcessTest):
                    "--summary", os.path.join(self.out, f"summary{number}.json")]
         return Job(self, command=self.inside("a", harness.program, *options, *outputs))
 
-    def join(self, director, *options):
+    def join(self, director, *options, instead=None):
+        """`instead`: a directory that the joiner sees where the dataset is."""
         endpoint = director.event("job_started")["endpoint"]
         command = [harness.program, "--join", endpoint, "--network", self.cable.device("b"),
                    "--detect-after", f"{DETECT_MS}ms", "--token-file", os.path.join(self.out, "token"),
                    *options]
+        if instead:
+            command = ["sh", "-c", f'mount --bind {instead} {DATA} && exec "$@"', "sh", *command]
         return Job(self, command=self.inside("b", "unshare", "--pid", "--fork", "--mount-proc",
                                              "--kill-child", *command))
 
@@ -140,6 +146,25 @@ class TwoHosts(ProcessTest):
         self.assert_finished(result, LONG, self.clean_digest(LONG))
         self.assertEqual(len(result.failures), 1)
         self.by(result, "ring", "ring")
+
+    def test_other_data(self):
+        """a host whose dataset differs in one label is refused its part, by name"""
+        other = os.path.join(self.out, "data")
+        shutil.copytree(DATA, other)
+        labels = os.path.join(other, "train-labels-idx1-ubyte.gz")
+        with gzip.open(labels) as file:
+            changed = bytearray(file.read())
+        changed[-1] = (changed[-1] + 1) % 10
+        os.remove(labels)
+        with gzip.open(labels, "wb") as file:
+            file.write(changed)
+        director = self.direct(STEPS)
+        joiner = self.join(director, instead=other)
+        self.assertEqual(joiner.process.wait(), 5)
+        self.assertIn("has the digest", joiner.lines("stderr")[-1])
+        director.event("failure_detected")  # its place is free again
+        self.join(director)
+        self.assert_finished(director.end(), STEPS, self.clean_digest(STEPS))
 
     def test_memory_demanded(self):
         """a job that sums in memory refuses who shares none"""
