@@ -177,6 +177,13 @@ void session_transport::note_received(session& by, std::span<const std::byte> tr
   }
 }
 
+// With its path a word is lost also where it was heard: an arrival that is checked only now begins again. Were
+// it whole after the next path's `resume`, its sender would never hear of it.
+void session_transport::forget_sent(incarnation_id peer) {
+  for (auto& [key, what] : incoming_)
+    if (key.first == peer) what.sent.reset();
+}
+
 // What the transport below holds is given back by it, and told then.
 void session_transport::fail_transfers(incarnation_id peer, const error& cause) {
   std::vector<transfer_key> ended;

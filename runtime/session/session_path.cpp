@@ -79,6 +79,7 @@ void session_transport::interrupted(session& of, const error& cause) {
   of.state = path_state::down;
   for (auto& stream : of.lanes)
     stream.rewind();
+  forget_sent(of.peer);
   if (of.limit == 0) {
     limit(of, settings_.bridge_for);
     if (of.ever_open && listener_ != nullptr) listener_->on_path_interrupted(of.peer, cause);

@@ -180,6 +180,7 @@ private:
   void finish(transfer_key which, const expected<void>& result);
   void submit_all(session& to);
   void note_received(session& by, std::span<const std::byte> transfers);
+  void forget_sent(incarnation_id peer);
   void fail_transfers(incarnation_id peer, const error& cause);
   void say(incarnation_id peer, session_kind kind, const transfer_body& what);
   void hash_arrival(transfer_key which);

@@ -100,11 +100,43 @@ TEMPLATE_TEST_CASE("session: bulk that a cut interrupts begins again and arrives
   }));
   CHECK(cuts == 3);
   CHECK(done == 1);
+  CAPTURE(*outcome ? std::string{} : outcome->failure().text);
   CHECK(outcome->has_value());
   CHECK(pair.at_b.bulks_announced == 1);
   CHECK(pair.at_b.bulks.at(5).result->has_value());
   CHECK(pair.at_b.bulks.at(5).bytes == bytes);
   CHECK(pair.counted_a().malformed + pair.counted_b().malformed == 0);
+}
+
+// How many tasks of the loop ran before the cut: false, there were not as many.
+template <class Pair>
+bool bulk_survives_a_cut_after(int tasks, bool at_a) {
+  Pair pair;
+  REQUIRE(open_both_ways(pair));
+  const std::vector<std::byte> bytes(8U << 20, std::byte{5});
+  std::optional<expected<void>> outcome;
+  pair.a->send_bulk(pair.b->self(), 5, bytes, [&](expected<void> result) { outcome = std::move(result); });
+  for (int ran = 0; ran < tasks && !outcome; ++ran)
+    pair.loop.context.run_one();
+  const bool early = !outcome;
+  if (early) cut(pair, at_a);
+  REQUIRE(
+      pair.loop.run_until([&] { return outcome.has_value() && pair.at_b.bulks.at(5).result.has_value(); }));
+  CAPTURE(tasks, at_a, *outcome ? std::string{} : outcome->failure().text);
+  CHECK(outcome->has_value());
+  CHECK(pair.at_b.bulks_announced == 1);
+  return early;
+}
+
+TEMPLATE_TEST_CASE("session: bulk that is cut at any moment arrives once, also while digests are compared "
+                   "(SE-5, SE-6)",
+                   "", session_loopback_pair, session_ucx_pair) {
+  for (const bool at_a : {true, false}) {
+    int tasks = 0;
+    while (bulk_survives_a_cut_after<TestType>(tasks, at_a))
+      ++tasks;
+    CHECK(tasks > 20);
+  }
 }
 
 TEMPLATE_TEST_CASE("session: a peer that is gone is told soon, with every message it may not have (SE-2)", "",
