@@ -177,8 +177,8 @@ void session_transport::note_received(session& by, std::span<const std::byte> tr
   }
 }
 
-// With its path a word is lost also where it was heard: an arrival that is checked only now begins again. Were
-// it whole after the next path's `resume`, its sender would never hear of it.
+// With its path a word is lost also where it was heard: what is not compared yet begins again. Were it
+// whole after the next path's `resume`, its sender would never hear of it.
 void session_transport::forget_sent(incarnation_id peer) {
   for (auto& [key, what] : incoming_)
     if (key.first == peer) what.sent.reset();
