@@ -106,6 +106,7 @@ parsed_allreduce_options parse_allreduce_options(int argc, char** argv, const st
   app.add_option("--warm-up-ms", into.warm_up_ms, "before times count")->check(CLI::Range(0U, 60'000U));
   app.add_option("--shards", into.shards, "logical shards of Troupe's sum (as many as ranks)")
       ->check(CLI::Range(1U, 1024U));
+  app.add_flag("--transport-only", into.transport_only, "the ring: the same bytes by the transport under it");
   app.add_flag("--keep-memory", into.keep_memory, "Open MPI: malloc gives nothing back to the system");
   std::vector<std::string> places;
   app.add_option("--place", places, "NAMESPACE,DEVICE,ADDRESS: of a rank, each (this host)");

@@ -27,6 +27,7 @@ struct allreduce_options {
   bool pinned{true};                   // each rank to a processor, where there are enough
   std::uint32_t shards{0};             // troupe's: logical shards; 0: one a rank
   std::vector<network_place> places{}; // by rank; empty: this host
+  bool transport_only{false};          // the ring's: the transport under it, instead of the sum
   bool keep_memory{false};             // Open MPI's: freed memory stays with the process
 
   [[nodiscard]] std::size_t elements() const { return bytes / sizeof(float); }

@@ -20,31 +20,19 @@ from namespaces import Cable, permitted  # noqa: E402
 
 SIZES = {"4KiB": 4 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "16MiB": 16 << 20, "64MiB": 64 << 20}
 ITERATIONS = {"4KiB": 1000, "64KiB": 1000, "1MiB": 200, "16MiB": 20, "64MiB": 10}
-NAMES = {"troupe-ring": "troupe", "ucx-both-ways": "transport"}
+SYSTEMS = {"troupe": ("allreduce_ring",), "transport": ("allreduce_ring", "--transport-only"),
+           "gloo": ("allreduce_gloo",)}
 
 
-def places(cable):
-    return [f"{name},{device},{address.split('/')[0]}" for name, device, address in cable.sides.values()]
-
-
-def ours(build, cable, times):
-    done = subprocess.run([f"{build}/bin/ring_bench", *places(cable)], capture_output=True, text=True,
-                          check=True)
-    for line in done.stdout.splitlines()[1:]:
-        system, _, size, _, p50, *_ = line.split()
-        if system in NAMES:
-            times.setdefault((NAMES[system], size), []).append(float(p50))
-
-
-def gloo(build, cable, times):
-    program = f"{build}/bin/allreduce_gloo"
-    if not os.path.exists(program):
-        return
-    where = [word for place in places(cable) for word in ("--place", place)]
-    for size, count in SIZES.items():
-        done = subprocess.run([program, "--ranks", "2", "--bytes", str(count), "--iterations",
-                               str(ITERATIONS[size]), *where], capture_output=True, text=True, check=True)
-        times.setdefault(("gloo", size), []).append(json.loads(done.stdout)["time_us"]["p50"])
+def measure(build, cable, times):
+    where = [word for place in cable.places() for word in ("--place", place)]
+    for system, (program, *options) in SYSTEMS.items():
+        path = f"{build}/bin/{program}"
+        for size, count in SIZES.items() if os.path.exists(path) else ():
+            done = subprocess.run([path, "--ranks", "2", "--bytes", str(count), "--iterations",
+                                   str(ITERATIONS[size]), *options, *where],
+                                  capture_output=True, text=True, check=True)
+            times.setdefault((system, size), []).append(json.loads(done.stdout)["time_us"]["p50"])
 
 
 def main():
@@ -60,8 +48,7 @@ def main():
     with Cable() as cable:
         for turn in range(chosen.repetitions):
             print(f"turn {turn + 1} of {chosen.repetitions}", file=sys.stderr)
-            ours(chosen.build, cable, times)
-            gloo(chosen.build, cable, times)
+            measure(chosen.build, cable, times)
     median = {key: statistics.median(each) for key, each in times.items()}
     print(f"{'size':>6} {'troupe, us':>12} {'transport, us':>14} {'gloo, us':>12} "
           f"{'bandwidth / transport':>22} {'gloo / troupe':>14}")

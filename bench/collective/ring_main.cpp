@@ -1,54 +1,102 @@
-// ring_bench [RANKS | NAMESPACE,DEVICE,ADDRESS]...: a table of all-reduces over the ring, against the
-// transport under it; on this host, or each rank at a place of its own (between_namespaces.py).
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
+// Troupe's all-reduce between hosts, over UCX (tcp): on the loopback device, or each rank in a network
+// namespace of its own (between_namespaces.py). Or the transport under it: the bytes of a sum of two ranks,
+// as one transfer each way at the same time.
+#include <condition_variable>
+#include <mutex>
 
-#include "bench/collective/rank_measure.hpp"
-#include "bench/collective/ring_measure.hpp"
-#include "runtime/base/units.hpp"
+#include "bench/collective/communicator_operation.hpp"
+#include "runtime/base/buffer_pool.hpp"
+#include "tests/support/notice_board.hpp"
+#include "tests/support/ring_process.hpp"
 
 namespace {
 
-constexpr std::size_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20};
+using namespace troupe;
+using namespace troupe::bench;
 
-std::uint32_t iterations_for(std::size_t bytes) {
-  if (bytes <= 64 << 10) return 1000;
-  return bytes <= 1 << 20 ? 200 : 20;
-}
-
-bool print(const troupe::expected<troupe::bench::timed_row>& measured) {
-  if (!measured) {
-    std::fprintf(stderr, "ring_bench: %s\n", measured.failure().text.c_str());
-    return false;
+// Sends and receives; a round ends when both have arrived. Whoever waits for one that has died waits until it
+// is ended from outside (rank_board.hpp).
+class bulk_operation final : public rank_operation, public transport_listener {
+public:
+  bulk_operation(test::ring_process& process, const collective_member& peer, std::size_t bytes)
+      : process_{process}
+      , peer_{peer.incarnation}
+      , out_{bytes}
+      , in_{bytes} {
+    test::on(process.loop(), [&] {
+      process.ring().attach(nullptr);
+      process.network().set_listener(this);
+      (void)process.network().connect(peer.incarnation, peer.address); // refused: the first round tells
+    });
   }
-  std::printf("%-13s %5u %8s %10.1f %10.1f %10.1f %8.2f %8.2f\n", measured->system.c_str(), measured->ranks,
-              troupe::format_size(measured->bytes).c_str(), measured->min_us, measured->p50_us,
-              measured->p99_us, measured->algbw_gb_s(), measured->busbw_gb_s());
-  return true;
+  std::vector<std::span<float>> inputs() override { return {out_.as<float>()}; }
+  expected<std::span<const float>> run() override {
+    ++round_;
+    process_.loop().post([this, round = round_] {
+      process_.network().send_bulk(peer_, round, out_.bytes(),
+                                   [this](const expected<void>& result) { note(sent_, result); });
+    });
+    std::unique_lock lock{mutex_};
+    told_.wait(lock, [&] { return failure_ || (sent_ == round_ && received_ == round_); });
+    if (failure_) return *failure_;
+    return std::span<const float>{in_.as<float>()};
+  }
+  std::uint32_t summands() const override { return 1; }
+
+  void on_message(incarnation_id, std::span<const std::byte>) override {}
+  std::span<std::byte> on_bulk_announced(incarnation_id, const bulk_announcement&) override {
+    return in_.bytes();
+  }
+  void on_bulk_received(incarnation_id, std::uint64_t, expected<void> result) override {
+    note(received_, result);
+  }
+  void on_path_lost(incarnation_id, const error& cause) override { note(received_, cause); }
+
+private:
+  void note(std::uint64_t& count, const expected<void>& result) {
+    const std::lock_guard lock{mutex_};
+    ++count;
+    if (!result && !failure_) failure_ = result.failure();
+    told_.notify_one();
+  }
+
+  test::ring_process& process_;
+  incarnation_id peer_;
+  touched_memory out_, in_;
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::uint64_t round_{0}, sent_{0}, received_{0};
+  std::optional<error> failure_;
+};
+
+expected<std::unique_ptr<rank_operation>> open_rank(const allreduce_options& options, std::uint32_t rank,
+                                                    test::notice_board& board) {
+  ucx_settings lanes;
+  if (rank < options.places.size()) lanes.devices = options.places[rank].device;
+  auto* here = new test::ring_process{{}, std::move(lanes)}; // until the process exits
+  collective_shape shape{generation_id{1}, options.ranks, options.shards, options.elements()};
+  shape.members = board.exchange(rank, here->who());
+  if (shape.members.size() != options.ranks) return error{errc::timed_out, "the other ranks did not come"};
+  if (options.transport_only)
+    return std::unique_ptr<rank_operation>{new bulk_operation{*here, shape.members[1 - rank], options.bytes}};
+  const auto descriptor = here->ring().prepare(shape);
+  if (!descriptor) return descriptor.failure();
+  auto member = here->connect(*descriptor, shape, rank);
+  if (!member) return member.failure();
+  return std::unique_ptr<rank_operation>{new communicator_operation{std::move(*member), shape, rank}};
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  std::vector<std::uint32_t> worlds;
-  std::vector<troupe::bench::network_place> places;
-  for (int i = 1; i < argc; ++i) {
-    if (auto place = troupe::bench::parse_network_place(argv[i]))
-      places.push_back(*place);
-    else
-      worlds.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
-  }
-  if (!places.empty()) worlds = {static_cast<std::uint32_t>(places.size())};
-  if (worlds.empty()) worlds = {2, 4};
-  std::printf("%-13s %5s %8s %10s %10s %10s %8s %8s\n", "system", "ranks", "size", "min us", "p50 us",
-              "p99 us", "alg GB/s", "bus GB/s");
-  bool good = true;
-  for (const auto bytes : sizes)
-    for (const bool both_ways : {false, true})
-      good = print(troupe::bench::measure_bulk(both_ways, bytes, iterations_for(bytes), places)) && good;
-  for (const auto ranks : worlds)
-    for (const auto bytes : sizes)
-      good = print(troupe::bench::measure_ring(ranks, bytes, iterations_for(bytes), places)) && good;
-  return good ? EXIT_SUCCESS : EXIT_FAILURE;
+  const auto line = parse_allreduce_options(argc, argv, "Troupe's all-reduce between hosts");
+  if (line.exit_code) return *line.exit_code;
+  auto options = line.options;
+  options.pinned = false; // each rank has threads beside its own
+  if (options.transport_only && options.ranks != 2)
+    return tell_failure("allreduce_ring", error{errc::bad_argument, "--transport-only is between 2 ranks"});
+  test::notice_board board{options.ranks};
+  const auto measured =
+      measure_forked(options, [&](std::uint32_t rank) { return open_rank(options, rank, board); });
+  return measured ? tell(options, *measured) : tell_failure("allreduce_ring", measured.failure());
 }

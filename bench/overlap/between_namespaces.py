@@ -41,8 +41,8 @@ def step(chosen, cable, **options):
              "--iterations", str(chosen.iterations)]
     for name, value in options.items():
         words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
-    for name, device, address in cable.sides.values():
-        words += ["--place", f"{name},{device},{address.split('/')[0]}"]
+    for place in cable.places():
+        words += ["--place", place]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["step_ms"]["p50"]
 

@@ -73,6 +73,10 @@ class Cable:
     def device(self, side):
         return self.sides[side][1]
 
+    def places(self):
+        """Each side as the benchmarks' programs take it: NAMESPACE,DEVICE,ADDRESS."""
+        return [f"{name},{device},{address.split('/')[0]}" for name, device, address in self.sides.values()]
+
     def inside(self, side):
         """What to put before a command that shall run there."""
         return ("ip", "netns", "exec", self.sides[side][0])
