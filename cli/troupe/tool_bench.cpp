@@ -17,6 +17,15 @@ void tell(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
+// What every benchmark takes.
+template <class Settings>
+Settings settings_of(const bench_command& command) {
+  Settings settings;
+  settings.quick = command.quick;
+  settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
+  return settings;
+}
+
 expected<bench::bench_report> measure(const bench_command& command, bench::job_runner& runner) {
   if (command.what == bench_kind::recovery) {
     bench::recovery_bench_settings settings{.detect_after = command.detect_after, .quick = command.quick};
@@ -24,23 +33,17 @@ expected<bench::bench_report> measure(const bench_command& command, bench::job_r
     return bench::bench_recovery(runner, settings, tell);
   }
   if (command.what == bench_kind::message) {
-    bench::message_bench_settings settings{.quick = command.quick};
-    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
-    return bench::bench_message(runner, settings, tell);
+    return bench::bench_message(runner, settings_of<bench::message_bench_settings>(command), tell);
   }
   if (command.what == bench_kind::allreduce) {
-    bench::allreduce_bench_settings settings{.quick = command.quick};
-    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
-    return bench::bench_allreduce(runner, settings, tell);
+    return bench::bench_allreduce(runner, settings_of<bench::allreduce_bench_settings>(command), tell);
   }
   if (command.what == bench_kind::overlap) {
-    bench::overlap_bench_settings settings{.quick = command.quick};
-    settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
-    return bench::bench_overlap(runner, settings, tell);
+    return bench::bench_overlap(runner, settings_of<bench::overlap_bench_settings>(command), tell);
   }
-  bench::step_bench_settings settings{.data = command.data, .quick = command.quick};
+  auto settings = settings_of<bench::step_bench_settings>(command);
+  settings.data = command.data;
   if (command.quick) settings.samples = 16000;
-  settings.repetitions = command.repetitions.value_or(command.quick ? 1 : settings.repetitions);
   return bench::bench_step(runner, settings, tell);
 }
 
