@@ -247,10 +247,6 @@ void ring_member::end_groups() {
     if (const auto calls = each.lock()) calls->close();
 }
 
-void ring_member::say_to_group(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values) {
-  send(to, frame, values);
-}
-
 void ring_member::send_block(std::uint32_t to, ring_transfer what, std::span<const std::byte> block,
                              bulk_done done) {
   if (hub_->network() == nullptr) return done(error{errc::path_lost, "no network"});

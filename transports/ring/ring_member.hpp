@@ -71,7 +71,7 @@ public:
   void add_calls(std::weak_ptr<ring_calls> made);
   [[nodiscard]] ring_groups& groups() { return groups_; }
   [[nodiscard]] bool is_here(std::uint32_t rank) const { return here_[rank]; }
-  void say_to_group(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values);
+  void send(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values);
   void send_block(std::uint32_t to, ring_transfer what, std::span<const std::byte> block, bulk_done done);
   void count_malformed();
   [[nodiscard]] error ended() const;
@@ -101,7 +101,6 @@ private:
   void open_sum();
   template <class Work>
   void post_to(executor& where, Work work);
-  void send(std::uint32_t to, const ring_frame& frame, std::span<const std::byte> values);
   [[nodiscard]] std::byte* frame_with(ring_frame frame, std::size_t bytes);
   void send_frame(std::uint32_t to);
   void end_groups();

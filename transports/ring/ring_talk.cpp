@@ -4,7 +4,6 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/base/probe.hpp"
 #include "transports/ring/limits.hpp"
 #include "transports/ring/ring_groups.hpp"
 #include "transports/ring/ring_member.hpp"
@@ -89,11 +88,11 @@ void ring_talk::show(std::uint32_t peer) {
   auto& state = peers_[peer];
   state.showed = true;
   const show_body body{round_.shown, state.room, 0};
-  owner_.say_to_group(members_[peer],
-                      {.what = ring_word::show,
-                       .index = group_,
-                       .arrived = turn_with(peer, round_.pairwise) | (round_.pairwise ? pairwise_bit : 0)},
-                      std::as_bytes(std::span{&body, 1}));
+  owner_.send(members_[peer],
+              {.what = ring_word::show,
+               .index = group_,
+               .arrived = turn_with(peer, round_.pairwise) | (round_.pairwise ? pairwise_bit : 0)},
+              std::as_bytes(std::span{&body, 1}));
 }
 
 void ring_talk::on_here(std::uint32_t member) {
@@ -168,7 +167,7 @@ void ring_talk::send_block(std::uint32_t peer) {
   if (block.empty() || std::exchange(state.sent, true)) return;
   const auto room = heard(peer, round_.pairwise, turn_with(peer, round_.pairwise))->room;
   if (block.size() <= limits::ring_message_bytes_max) {
-    owner_.say_to_group(members_[peer], {.what = ring_word::block, .index = room}, block);
+    owner_.send(members_[peer], {.what = ring_word::block, .index = room}, block);
     --unsent_;
     return;
   }
@@ -194,7 +193,7 @@ void ring_talk::misfit(const error& why, std::optional<std::uint32_t> partner) {
   owner_.groups().close_rooms(*this);
   for (std::uint32_t peer = 0; partner && peer < world(); ++peer)
     if (peer != rank_ && peer != *partner && owner_.is_here(members_[peer]))
-      owner_.say_to_group(members_[peer], {.what = ring_word::group_ended, .index = group_}, {});
+      owner_.send(members_[peer], {.what = ring_word::group_ended, .index = group_}, {});
   settle(why);
 }
 
