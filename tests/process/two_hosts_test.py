@@ -60,7 +60,7 @@ class TwoHosts(ProcessTest):
             worker = int(file.read())
         say(f"    -> SIGKILL to the joiner ({worker})")
         os.kill(worker, signal.SIGKILL)
-        joiner.process.wait()
+        joiner.process.wait(harness.DEADLINE_S)
 
     def in_steps(self, director):
         director.event("checkpoint_written", step=500)
@@ -74,7 +74,7 @@ class TwoHosts(ProcessTest):
         joiner = self.join(director)
         result = director.end()
         self.assert_finished(result, STEPS, self.clean_digest(STEPS))
-        self.assertEqual(joiner.process.wait(), 0)
+        self.assertEqual(joiner.process.wait(harness.DEADLINE_S), 0)
         self.assert_failures(result, [])
         self.by(result, "ring")
 
@@ -160,7 +160,7 @@ class TwoHosts(ProcessTest):
             file.write(changed)
         director = self.direct(STEPS)
         joiner = self.join(director, instead=other)
-        self.assertEqual(joiner.process.wait(), 5)
+        self.assertEqual(joiner.process.wait(harness.DEADLINE_S), 5)
         self.assertIn("has the digest", joiner.lines("stderr")[-1])
         director.event("failure_detected")  # its place is free again
         self.join(director)
@@ -170,7 +170,7 @@ class TwoHosts(ProcessTest):
         """a job that sums in memory refuses who shares none"""
         director = self.direct(STEPS, "--collective", "shm")
         joiner = self.join(director)
-        self.assertEqual(joiner.process.wait(), 7)
+        self.assertEqual(joiner.process.wait(harness.DEADLINE_S), 7)
         self.assertIn("--collective shm", joiner.lines("stderr")[-1])
         director.send(signal.SIGTERM)
         director.end()

@@ -1,31 +1,45 @@
 // Posted communicator: a communicator whose device is a thread, used by a body that blocks.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "runtime/base/invariant.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
 
 namespace troupe::test {
 
+// Runs `begin(answer)` there and waits until somebody calls `answer` with what it is asked for.
+template <class Answer, class Begin>
+Answer answer_from(executor& where, Begin begin) {
+  std::mutex mutex;
+  std::condition_variable told;
+  std::optional<Answer> answer;
+  where.post([&] {
+    begin([&](Answer given) {
+      const std::lock_guard lock{mutex};
+      answer = std::move(given);
+      told.notify_one();
+    });
+  });
+  std::unique_lock lock{mutex};
+  const bool came = told.wait_for(lock, std::chrono::minutes{4}, [&] { return answer.has_value(); });
+  invariant(came, "posted: what a test waits for comes");
+  return std::move(*answer);
+}
+
 // Runs `work` there and waits for it.
 template <class Work>
 void on(executor& where, Work work) {
-  std::mutex mutex;
-  std::condition_variable told;
-  bool ran = false;
-  where.post([&] {
+  (void)answer_from<bool>(where, [&](auto done) {
     work();
-    const std::lock_guard lock{mutex};
-    ran = true;
-    told.notify_one();
+    done(true);
   });
-  std::unique_lock lock{mutex};
-  told.wait(lock, [&] { return ran; });
 }
 
 // A rank group whose calls answer before they return.
@@ -47,20 +61,7 @@ public:
   [[nodiscard]] std::uint32_t rank() const override { return inner_->rank(); }
   [[nodiscard]] std::uint32_t world() const override { return inner_->world(); }
   void start(const group_operation& what, group_done done) override {
-    std::mutex mutex;
-    std::condition_variable told;
-    std::optional<expected<void>> answer;
-    device_.post([&] {
-      inner_->start(what, [&](expected<void> result) {
-        const std::lock_guard lock{mutex};
-        answer = std::move(result);
-        told.notify_one();
-      });
-    });
-    std::unique_lock lock{mutex};
-    told.wait(lock, [&] { return answer.has_value(); });
-    lock.unlock();
-    done(*answer);
+    done(answer_from<expected<void>>(device_, [&](auto answer) { inner_->start(what, answer); }));
   }
   [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
     std::optional<expected<std::unique_ptr<rank_group>>> made;
@@ -96,20 +97,7 @@ public:
   }
   // Answers before it returns.
   void all_reduce(all_reduce_done done) override {
-    std::mutex mutex;
-    std::condition_variable told;
-    std::optional<expected<reduction>> answer;
-    device_.post([&] {
-      inner_->all_reduce([&](expected<reduction> result) {
-        const std::lock_guard lock{mutex};
-        answer = std::move(result);
-        told.notify_one();
-      });
-    });
-    std::unique_lock lock{mutex};
-    told.wait(lock, [&] { return answer.has_value(); });
-    lock.unlock();
-    done(*answer);
+    done(answer_from<expected<reduction>>(device_, [&](auto answer) { inner_->all_reduce(answer); }));
   }
   void abort() noexcept override { inner_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }

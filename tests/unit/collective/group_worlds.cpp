@@ -3,6 +3,7 @@
 #include <map>
 
 #include "runtime/sim/sim_collective.hpp"
+#include "tests/support/manual_executor.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 
 namespace troupe::group_worlds {
@@ -79,21 +80,6 @@ private:
   std::unique_ptr<worlds::world> inner_;
 };
 
-class step_executor final : public executor {
-public:
-  void post(task work) override { queue_.push_back(std::move(work)); }
-  void run_all() {
-    while (!queue_.empty()) {
-      auto work = std::move(queue_.front());
-      queue_.pop_front();
-      work();
-    }
-  }
-
-private:
-  std::deque<task> queue_;
-};
-
 // All ranks issue, the first or the last one first; then everything runs; then all check.
 template <class Connect, class Settle>
 std::vector<int> play_alone(const collective_shape& shape, const part& played, bool first_first,
@@ -130,7 +116,7 @@ public:
 private:
   loopback_hall hall_;
   bool first_first_{false}; // by turns
-  step_executor device_;
+  test::manual_executor device_{1U << 14U};
   loopback_collective ranks_{hall_, &device_};
 };
 

@@ -1,33 +1,18 @@
-#include <deque>
 #include <optional>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "tests/support/manual_executor.hpp"
 #include "tests/unit/collective/reference.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 
 namespace troupe {
 namespace {
 
-class step_executor final : public executor {
-public:
-  void post(task work) override { queue_.push_back(std::move(work)); }
-  void run_all() {
-    while (!queue_.empty()) {
-      auto work = std::move(queue_.front());
-      queue_.pop_front();
-      work();
-    }
-  }
-
-private:
-  std::deque<task> queue_;
-};
-
 struct three_ranks {
   collective_shape shape{generation_id{1}, 3, 8, 100};
   loopback_hall hall;
-  step_executor device;
+  test::manual_executor device;
   loopback_collective ranks{hall, &device};
   std::string descriptor{ranks.prepare(shape).value()};
   std::vector<std::unique_ptr<communicator>> members;

@@ -2,9 +2,7 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <csignal>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -17,6 +15,7 @@
 #include "runtime/host/host_clock.hpp"
 #include "runtime/host/thread_executor.hpp"
 #include "runtime/policy/canonical_plan.hpp"
+#include "tests/support/posted_communicator.hpp"
 #include "tests/unit/collective/world_processes.hpp"
 #include "transports/nccl/loaded_gpu.hpp"
 #include "transports/nccl/nccl_collective.hpp"
@@ -45,21 +44,6 @@ struct gpu_process::state {
 
 namespace {
 
-// Posts, and waits until it has run.
-void run_on(executor& there, const std::function<void()>& work) {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  there.post([&] {
-    work();
-    const std::lock_guard lock{mutex};
-    done = true;
-    changed.notify_all();
-  });
-  std::unique_lock lock{mutex};
-  changed.wait(lock, [&] { return done; });
-}
-
 // A member whose memory is the host's.
 class staged_member final : public communicator {
 public:
@@ -76,32 +60,23 @@ public:
     staged_.resize(owned_nodes(shape.shards, range.first, range.count).size(), sum_);
   }
   ~staged_member() override {
-    run_on(owner_, [this] { inner_.reset(); });
+    test::on(owner_, [this] { inner_.reset(); });
   }
 
   [[nodiscard]] std::span<float> contribution(std::size_t index) override { return staged_[index]; }
   void all_reduce(all_reduce_done done) override {
     if (arrivals_ != nullptr) arrivals_[rank_].fetch_add(1);
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::optional<expected<reduction>> answer;
-    owner_.post([&] {
+    done(test::answer_from<expected<reduction>>(owner_, [&](auto answer) {
       for (std::size_t i = 0; i < staged_.size(); ++i)
         (void)calls_.copy(inner_->contribution(i).data(), staged_[i].data(), bytes());
-      inner_->all_reduce([&](expected<reduction> made) {
+      inner_->all_reduce([&, answer](expected<reduction> made) {
         if (made) {
           (void)calls_.copy(sum_.data(), made->sum.data(), bytes());
           made = reduction{sum_, made->number};
         }
-        const std::lock_guard lock{mutex};
-        answer.emplace(std::move(made));
-        changed.notify_all();
+        answer(std::move(made));
       });
-    });
-    std::unique_lock lock{mutex};
-    changed.wait(lock, [&] { return answer.has_value(); });
-    lock.unlock();
-    done(*answer);
+    }));
   }
   void abort() noexcept override { inner_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override {
@@ -133,7 +108,7 @@ expected<void> gpu_process::open(std::uint32_t index) {
   if (!libraries) return libraries.failure();
   s.gpu.emplace(*libraries);
   expected<void> opened;
-  run_on(s.owner, [&] { opened = s.gpu->open(index); });
+  test::on(s.owner, [&] { opened = s.gpu->open(index); });
   if (!opened) return opened;
   s.looping = std::thread{[&s] { s.loop.run(); }};
   s.device =
@@ -152,7 +127,7 @@ std::shared_ptr<gpu_device> gpu_process::device() const {
 }
 
 void gpu_process::on_owner(const std::function<void(gpu& calls)>& work) {
-  run_on(state_->owner, [&] { work(*state_->gpu); });
+  test::on(state_->owner, [&] { work(*state_->gpu); });
 }
 
 expected<std::unique_ptr<communicator>> gpu_process::connect(const std::string& descriptor,
@@ -160,7 +135,9 @@ expected<std::unique_ptr<communicator>> gpu_process::connect(const std::string& 
                                                              std::atomic<std::uint64_t>* arrivals) {
   auto& s = *state_;
   std::optional<expected<std::unique_ptr<communicator>>> made;
-  run_on(s.owner, [&] { made.emplace(nccl_collective{*s.gpu, s.device}.connect(descriptor, shape, rank)); });
+  test::on(s.owner, [&] {
+    made.emplace(nccl_collective{*s.gpu, s.device}.connect(descriptor, shape, rank));
+  });
   if (!*made) return made->failure();
   return std::unique_ptr<communicator>{
       std::make_unique<staged_member>(*s.gpu, s.owner, std::move(made->value()), shape, rank, arrivals)};

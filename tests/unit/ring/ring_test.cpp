@@ -36,6 +36,22 @@ void sums_hold(ring_table& table, const collective_shape& shape, std::uint64_t s
   }
 }
 
+// After an abort: sums are right again, and nothing is lent to the transport any more (RM-4).
+void next_generation_is_whole(ring_table& table, const collective_shape& shape) {
+  table.connect_all(shape);
+  sums_hold(table, shape, 2);
+  for (std::uint32_t rank = 0; rank < shape.world; ++rank)
+    CHECK(table[rank].ring->hub().members() == 1);
+}
+
+// Everybody has been answered, by a sum or by the abort.
+void all_answered(ring_table& table) {
+  for (std::uint32_t rank = 0; rank < table.world(); ++rank) {
+    REQUIRE(table[rank].answer.has_value());
+    if (!*table[rank].answer) CHECK(table[rank].answer->failure().code == errc::aborted);
+  }
+}
+
 TEST_CASE("ring: every way gives the canonical bits, in any order of events (CO-1, CO-4, RM-2)") {
   for (const auto way : ways)
     for (std::uint32_t world = 1; world <= 5; ++world)
@@ -153,15 +169,8 @@ TEST_CASE("ring: an abort at any moment of a sum in parts frees everybody (CO-2,
     finished = table[0].answer && table[1].answer && table[2].answer;
     table[1].member->abort();
     table.run();
-    for (std::uint32_t rank = 0; rank < 3; ++rank) {
-      REQUIRE(table[rank].answer.has_value());
-      if (!*table[rank].answer) CHECK(table[rank].answer->failure().code == errc::aborted);
-    }
-    const auto next = table.shape(2, 8, 300);
-    table.connect_all(next);
-    sums_hold(table, next, 2);
-    for (std::uint32_t rank = 0; rank < 3; ++rank)
-      CHECK(table[rank].ring->hub().members() == 1); // nothing is lent to the transport any more
+    all_answered(table);
+    next_generation_is_whole(table, table.shape(2, 8, 300));
   }
   CHECK(stage > 20);
 }
@@ -205,26 +214,17 @@ TEST_CASE(
       table.connect_all(shape);
       table.reduce_all();
       table.run(stage);
-      const auto& answers = [&] {
-        return std::ranges::all_of(std::vector{0U, 1U, 2U, 3U},
-                                   [&](auto rank) { return table[rank].answer.has_value(); });
-      };
-      finished = answers();
+      finished = std::ranges::all_of(std::vector{0U, 1U, 2U, 3U},
+                                     [&](auto rank) { return table[rank].answer.has_value(); });
       table[1].member->abort();
       table[1].member->abort(); // idempotent
       table.run();
-      REQUIRE(answers());
-      for (std::uint32_t rank = 0; rank < 4; ++rank)
-        if (!*table[rank].answer) CHECK(table[rank].answer->failure().code == errc::aborted);
+      all_answered(table);
       table.reduce_all(); // later ones end likewise
       table.run();
       for (std::uint32_t rank = 0; rank < 4; ++rank)
         CHECK(table[rank].answer->failure().code == errc::aborted);
-      const auto next = table.shape(2, 4, 100);
-      table.connect_all(next);
-      sums_hold(table, next, 2);
-      for (std::uint32_t rank = 0; rank < 4; ++rank)
-        CHECK(table[rank].ring->hub().members() == 1); // nothing is lent to the transport any more
+      next_generation_is_whole(table, table.shape(2, 4, 100));
     }
     CHECK(stage > 20);
   }
