@@ -78,19 +78,7 @@ public:
     if (in.what_.settings.collective != "ring") return;
     machine_ = "host" + std::to_string(process.host());
     sums_ = in.sums_.make_collective(process, env.network.self());
-    over_network_.emplace(environment{.loop = env.loop,
-                                      .clock = env.clock,
-                                      .random = env.random,
-                                      .network = env.network,
-                                      .collectives = *sums_,
-                                      .compute = env.compute,
-                                      .reader = env.reader,
-                                      .storage_thread = env.storage_thread,
-                                      .files = env.files,
-                                      .processes = env.processes,
-                                      .box = env.box,
-                                      .self = env.self,
-                                      .log = env.log});
+    over_network_.emplace(environment_with(env, env.network, *sums_));
   }
   [[nodiscard]] environment& env() { return over_network_ ? *over_network_ : seams_.env(); }
   [[nodiscard]] const std::string& machine() const { return machine_; }

@@ -31,4 +31,22 @@ struct environment {
   log_sink& log;
 };
 
+// The same outside, with another network and another collective.
+[[nodiscard]] inline environment environment_with(const environment& inner, transport& network,
+                                                  collective& collectives) {
+  return {.loop = inner.loop,
+          .clock = inner.clock,
+          .random = inner.random,
+          .network = network,
+          .collectives = collectives,
+          .compute = inner.compute,
+          .reader = inner.reader,
+          .storage_thread = inner.storage_thread,
+          .files = inner.files,
+          .processes = inner.processes,
+          .box = inner.box,
+          .self = inner.self,
+          .log = inner.log};
+}
+
 } // namespace troupe

@@ -10,19 +10,7 @@ class session_environment {
 public:
   session_environment(environment& inner, session_settings settings)
       : sessions_{inner.loop, inner.clock, inner.network, settings}
-      , env_{.loop = inner.loop,
-             .clock = inner.clock,
-             .random = inner.random,
-             .network = sessions_,
-             .collectives = inner.collectives,
-             .compute = inner.compute,
-             .reader = inner.reader,
-             .storage_thread = inner.storage_thread,
-             .files = inner.files,
-             .processes = inner.processes,
-             .box = inner.box,
-             .self = inner.self,
-             .log = inner.log} {}
+      , env_{environment_with(inner, sessions_, inner.collectives)} {}
 
   [[nodiscard]] environment& env() { return env_; }
   [[nodiscard]] const session_counters& counters() const { return sessions_.counters(); }
