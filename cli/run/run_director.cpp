@@ -182,6 +182,8 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
   run.host->collectives().choose(choice_of(settings.collective));
   run.people = text_writer::to_standard_error();
   if (settings.transport == "shm") run.people->write(graph.identity().name + ": " + shm_warning() + "\n");
+  if (const auto events = events_warning(); !events.empty())
+    run.people->write(graph.identity().name + ": " + events + "\n");
   warn_of_spinning(run, graph, settings);
   run.host->loop().spin_for(settings.spin);
   if (auto opened = open_door(run, settings); !opened) return opened;

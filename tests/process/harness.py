@@ -186,7 +186,8 @@ class Job:
             if len(found) >= count:
                 return found[count - 1]
             if self.process.poll() is not None and len(found) < count:
-                raise AssertionError(f"ended with {self.process.returncode} before event {name} {fields}")
+                raise AssertionError(f"ended with {self.process.returncode} before event {name} {fields}; "
+                                     f"standard error: {self.lines('stderr')}")
             return None
 
         return until(look, f"event {name} {fields} x{count}", deadline_s)

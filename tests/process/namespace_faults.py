@@ -49,9 +49,10 @@ class Network:
     def run(self, stage, fault):
         cell = Cell(stage, fault)
         with Cable() as cable, Watch() as watch:
+            probes, since = [], now_ms()
             try:
-                probes = [Probe(side, [self.program, "tcp", cable.device(side), str(self.detect_ms)],
-                                watch, cable.inside(side)) for side in ("a", "b")]
+                probes += [Probe(side, [self.program, "tcp", cable.device(side), str(self.detect_ms)],
+                                 watch, cable.inside(side)) for side in ("a", "b")]
                 Matrix.begin(stage, *probes)
                 since = now_ms()
                 self.strike(cell, cable, probes)
@@ -59,6 +60,7 @@ class Network:
                 self.finish(cell, probes, watch)
             except (Late, RuntimeError) as late:
                 cell.wrong.append(f"HANGS: {late}")
+                cell.told = [in_words(probe.told(), since) for probe in probes] or cell.told
         say(f"{'ok  ' if not cell.wrong else 'FAIL'} {cell.name}: {' | '.join(cell.row()[2:])}")
         return cell
 

@@ -6,6 +6,8 @@
 
 #include <ucp/api/ucp.h>
 
+#include "transports/ucx/event_order.hpp"
+
 namespace troupe {
 
 ucx_settings settings_for(lane_choice choice) {
@@ -31,6 +33,14 @@ std::string ucx_version() {
 std::string shm_warning() {
   return "--transport shm: the fault matrix has not passed with the shared memory of UCX " + ucx_version() +
          ": after a restart a healthy peer may be lost; accepted without that: --transport tcp";
+}
+
+std::string events_warning() {
+  if (events_apart()) return {};
+  return "UCX " + ucx_version() +
+         " may crash when a connection is cut in the middle of bulk: this program's own "
+         "ucs_event_set_wait is not what UCX calls; link Troupe into the program, or preload the library "
+         "that has it";
 }
 
 // A line reads `#   lane[0]:  4:tcp/lo.0 md[3]   -> md[3]/tcp/sysdev[255] am am_bw#0 wireup`.

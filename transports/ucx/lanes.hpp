@@ -20,6 +20,8 @@ enum class lane_choice : unsigned char { tcp, shm };
 [[nodiscard]] std::string ucx_version();                          // of the library that is loaded: "1.13.1"
 // One line for people who choose `shm`.
 [[nodiscard]] std::string shm_warning();
+// One line where UCX's events do not come apart in this program (event_order.hpp); empty where they do.
+[[nodiscard]] std::string events_warning();
 
 // From what UCX prints of an endpoint (`ucx_transport::lanes`): "tcp/lo", "sysv/memory", in the order of the
 // lanes, each once. Empty where the text names none.

@@ -19,7 +19,9 @@
 //   UX-8    a path may be closed, or its peer may die, at any moment of the handshake: UCX then holds no
 //           reply of its wire-up that could not leave (1.13 aborts the process where it does). A close is
 //           said once the path is open, within the linger time-out.
-// Why:      docs/design/0012-ucx-paths.md, 0027-path-secret.md
+//   UX-9    an endpoint that UCX frees when it reads is not written to (1.13 crashes where it is): "writable"
+//           comes from a second look at the sockets (event_order.cpp).
+// Why:      docs/design/0012-ucx-paths.md, 0027-path-secret.md, 0043-ucx-events-and-segments.md
 #pragma once
 
 #include <cstdint>

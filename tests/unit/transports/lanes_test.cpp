@@ -64,6 +64,7 @@ TEST_CASE("lanes: shm is tcp and the memory of the host, told to handle errors")
   CHECK(shm.devices == "lo");
   CHECK(shm_warning().find("UCX " + ucx_version()) != std::string::npos);
   CHECK(shm_warning().find('\n') == std::string::npos);
+  CHECK(events_warning().empty()); // linked into a program
 }
 
 } // namespace

@@ -7,10 +7,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <sys/socket.h>
+#include <ucs/sys/event_set.h>
+#include <unistd.h>
+
 #include "runtime/base/dead_incarnations.hpp"
 #include "runtime/base/limits.hpp"
 #include "tests/support/allocation_count.hpp"
 #include "tests/support/transport_pairs.hpp"
+#include "transports/ucx/event_order.hpp"
 #include "transports/ucx/frame.hpp"
 #include "transports/ucx/hello_proof.hpp"
 #include "transports/ucx/send_pool.hpp"
@@ -198,6 +203,39 @@ TEST_CASE("ucx: a goodbye in the middle of a transfer is told as one, whatever c
     rejected += ucx(pair.b).counters().dropped_stale;
   }
   CHECK(rejected > 0);
+}
+
+TEST_CASE("ucx: an endpoint that goes when it reads is not told that it may write (UX-9)") {
+  REQUIRE(events_apart());
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  REQUIRE(::write(ends[1], "x", 1) == 1);
+  struct endpoint {
+    ucs_sys_event_set_t* set{nullptr};
+    int socket{-1};
+    bool goes{false};
+    std::vector<int> told;
+  } one{.socket = ends[0]};
+  REQUIRE(ucs_event_set_create(&one.set) == UCS_OK);
+  REQUIRE(ucs_event_set_add(one.set, one.socket, UCS_EVENT_SET_EVREAD | UCS_EVENT_SET_EVWRITE, &one) ==
+          UCS_OK);
+  const auto look = [&one] {
+    unsigned count = 1;
+    const auto tell = [](void* told, ucs_event_set_types_t what, void*) {
+      auto& self = *static_cast<endpoint*>(told);
+      self.told.push_back(what);
+      if (self.goes) (void)ucs_event_set_del(self.set, self.socket);
+    };
+    CHECK(ucs_event_set_wait(one.set, &count, 0, tell, nullptr) == UCS_OK);
+    CHECK(count == 1);
+    return std::exchange(one.told, {});
+  };
+  CHECK(look() == std::vector<int>{UCS_EVENT_SET_EVREAD, UCS_EVENT_SET_EVWRITE});
+  one.goes = true;
+  CHECK(look() == std::vector<int>{UCS_EVENT_SET_EVREAD});
+  ucs_event_set_cleanup(one.set);
+  ::close(ends[0]);
+  ::close(ends[1]);
 }
 
 enum class parting { closed, dropped, destroyed };
