@@ -104,6 +104,7 @@ void ucx_engine::stop() {
 
 // --- turns of the loop ---
 
+// What UCX brought goes to the actors before UCX is asked again: the next turn queues behind their work.
 void ucx_engine::pump() {
   if (stopped_) return;
   in_pump_ = true;
@@ -111,18 +112,14 @@ void ucx_engine::pump() {
   unsigned calls = 0;
   unsigned events = 0;
   do {
-    for (auto made = worker_->progress(); made != 0 && calls < limits::ucx_progress_calls_max; ++calls) {
-      events += made;
-      made = worker_->progress();
-    }
+    events = worker_->progress();
     run_deferred();
     std::erase_if(greeting_, [this](ucx_connection* path) { return greet(*path); });
     await_drained();
-    ++calls;
-  } while (!deferred_.empty() && calls < limits::ucx_progress_calls_max);
+  } while (events == 0 && !deferred_.empty() && ++calls < limits::ucx_progress_calls_max);
   in_pump_ = false;
   idle_turns_ = events == 0 ? idle_turns_ + 1 : 0;
-  if (calls >= limits::ucx_progress_calls_max) again_ = true;
+  if (events != 0 || !deferred_.empty()) again_ = true;
   next_turn();
 }
 

@@ -1,6 +1,6 @@
 // UCX engine: what ucx_transport is made of. Private to this room.
 //
-// A turn of the loop (`pump`): progress UCX until it is quiet, do what its callbacks recorded (UX-5), then
+// A turn of the loop (`pump`): progress UCX, do what its callbacks recorded (UX-5), then, where UCX was quiet,
 // arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
 //
 // Life of a path: connecting -> open -> (lingering) -> draining -> gone.
