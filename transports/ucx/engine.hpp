@@ -1,7 +1,7 @@
 // UCX engine: what ucx_transport is made of. Private to this room.
 //
-// A turn of the loop (`pump`): progress UCX, do what its callbacks recorded (UX-5), then, where UCX was quiet,
-// arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
+// A turn of the loop (`pump`): progress UCX, do what its callbacks recorded (UX-5), then, where UCX was
+// quiet, arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
 //
 // Life of a path: connecting -> open -> (lingering) -> draining -> gone.
 //   connecting  hellos are on their way; ends once each side has heard and confirmed the other's, or at the
