@@ -37,6 +37,7 @@ public:
   ucx_engine(boost::asio::io_context& loop, clock_seam& clock, incarnation_id self, ucx_settings settings,
              std::unique_ptr<ucx_worker> worker);
   void schedule(); // the next turn, as soon as the loop gets to it
+  bool look();     // as ucx_transport::look
   void stop();
 
   void set_job(job_id job, const path_secret& secret); // what came earlier is heard now
@@ -63,6 +64,7 @@ private:
   void pump();
   void kick();
   void next_turn();
+  void schedule_behind();
   void wait();
   void pause();
   void later(task work); // after the callbacks of this turn, or in the next one

@@ -94,6 +94,9 @@ public:
   void close(incarnation_id peer) override;
   void drop(incarnation_id peer) override;
 
+  // For a loop that spins: whether something has come, without waiting for the descriptor to say so. On the
+  // event loop, between its handlers.
+  bool look();
   [[nodiscard]] const ucx_counters& counters() const;
   // What UCX chose for an open path, as it prints it; empty for an unknown peer.
   [[nodiscard]] std::string lanes(incarnation_id peer) const;
