@@ -1,17 +1,20 @@
-"""Top-K with error feedback on real samples: the same bits for any number of workers, whoever dies; and how
-good a model it makes."""
+"""Top-K with error feedback on real samples: the same bits for any number of workers, whoever dies; how good
+a model it makes, and what is sent for it."""
 
+import os
 import signal
+import subprocess
 
 import harness
-from harness import ProcessTest
+from harness import Job, ProcessTest
 
 STEPS = 600
 EVERY = 100  # steps between two whole states
 TOP_K = ("--top-k", "0.05")
 ACCURACY_LOST_MAX = 0.005
-FRACTIONS = ("0.01", "0.05", "0.1")
-HELD_TO = ("0.05", "0.1")  # to ACCURACY_LOST_MAX; a smaller part takes more steps
+FRACTIONS = ("0.01", "0.05")
+HELD_TO = ("0.05",)  # to ACCURACY_LOST_MAX; a smaller part takes more steps
+SENT_MAX = {(2, "0.01"): 0.05, (2, "0.05"): 0.15, (8, "0.01"): 0.12, (8, "0.05"): 0.4}  # of what all take
 
 
 class TopK(ProcessTest):
@@ -67,7 +70,7 @@ class TopK(ProcessTest):
 
     def test_other_state(self):
         """a checkpoint with residuals needs --top-k, and one without them cannot be gone on with by it"""
-        self.kept_in_work.add("other")
+        self.kept_in_work = {"ck", "other"}
         with_residuals = ("--steps", EVERY, *TOP_K, "--checkpoint-dir", "ck")
         self.assertEqual(self.run_job(*with_residuals).code, 0)
         self.assert_one_line(self.run_job("--steps", STEPS, "--checkpoint-dir", "ck"), 2,
@@ -77,18 +80,39 @@ class TopK(ProcessTest):
                              "needs the slot 'residual_0'", "--resume none")
 
     def test_accuracy(self):
-        """the accuracy of all gradients after as many steps, within half a percent"""
-        all_of_them = self.run_job("--steps", STEPS)
-        self.assert_finished(all_of_them, STEPS)
-        accuracy = {"all": all_of_them.summary["accuracy"]}
-        for fraction in FRACTIONS:
-            result = self.run_job("--steps", STEPS, "--top-k", fraction)
-            self.assert_finished(result, STEPS)
-            accuracy[fraction] = result.summary["accuracy"]
-        for kept, reached in accuracy.items():
-            harness.say(f"    {kept}: accuracy {reached:.4f}")
-        for fraction in HELD_TO:
-            self.assertLessEqual(accuracy["all"] - accuracy[fraction], ACCURACY_LOST_MAX, accuracy)
+        """the accuracy of all gradients after as many steps, within half a percent; bytes sent a step"""
+        for shards in (2, 8):
+            reached = {}
+            for kept in ("0", *FRACTIONS):
+                result, sent = self.counted("--shards", shards, "--top-k", kept)
+                self.assert_finished(result, STEPS)
+                reached[kept] = (result.summary["accuracy"], sent)
+                harness.say(f"    {shards} shards, --top-k {kept}: accuracy {reached[kept][0]:.4f}, "
+                            f"{sent} bytes a step")
+            accuracy, sent = reached["0"]
+            for kept in HELD_TO:
+                self.assertLessEqual(accuracy - reached[kept][0], ACCURACY_LOST_MAX, reached)
+            for kept in FRACTIONS if sent else ():
+                self.assertLess(reached[kept][1], sent * SENT_MAX[shards, kept], reached)
+
+    def counted(self, *options):
+        """A job over the network, in a network namespace of its own: everything that its two workers and
+        its director send, a step; None where namespaces are not permitted."""
+        permitted = subprocess.run(["unshare", "--net", "true"], check=False, capture_output=True)
+        options = ("--steps", STEPS, "--collective", "ring", *options)
+        if permitted.returncode != 0:
+            return self.run_job(*options), None
+        number = self.numbers + 1
+        counters = os.path.join(self.out, f"network{number}")
+        script = f'ip link set lo up && "$@"; code=$?; cat /proc/net/dev > {counters}; exit $code'
+        words = [*harness.USUAL, "--detect-after", "2s", *options,
+                 "--events", os.path.join(self.out, f"events{number}.jsonl"),
+                 "--summary", os.path.join(self.out, f"summary{number}.json")]
+        result = Job(self, command=["unshare", "--net", "sh", "-c", script, "sh", harness.program,
+                                    *[str(word) for word in words]]).end()
+        with open(counters, encoding="ascii") as file:
+            received = next(line.split()[1] for line in file if line.lstrip().startswith("lo:"))
+        return result, int(received) // STEPS
 
 
 if __name__ == "__main__":
