@@ -65,14 +65,11 @@ public:
   [[nodiscard]] expected<std::string> prepare_collective(generation_id generation,
                                                          std::vector<collective_member> members) override {
     office_.set_generation(generation);
-    const auto world = static_cast<std::uint32_t>(members.size());
-    return outside_.collectives.prepare({.generation = generation,
-                                         .world = world,
-                                         .shards = parts_.shards,
-                                         .elements = parts_.contribution_elements,
-                                         .members = std::move(members),
-                                         .wire = parts_.wire,
-                                         .wire_elements = parts_.wire_elements});
+    auto shape = parts_.sums;
+    shape.generation = generation;
+    shape.world = static_cast<std::uint32_t>(members.size());
+    shape.members = std::move(members);
+    return outside_.collectives.prepare(shape);
   }
   [[nodiscard]] std::string collective_kind() const override { return outside_.collectives.kind(); }
   void generation_changed(generation_id generation, const fired_faults& fired, task durable) override {

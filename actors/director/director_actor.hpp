@@ -26,10 +26,7 @@ struct director_parts {
   director_settings settings;
   resume_search resume; // `first` is true
   job_id job;
-  std::uint32_t shards{1};
-  std::size_t contribution_elements{0};
-  element_type wire{element_type::float32};              // of gradients, which are the first
-  std::size_t wire_elements{0};                          // so many elements of a contribution
+  collective_shape sums;                                 // but for generation, world and members
   std::string flight_directory;                          // empty: no flight dumps
   rendezvous_server& door;                               // started before the director is
   process_spec worker;                                   // each worker's spec, without slot and endpoint

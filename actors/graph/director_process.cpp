@@ -17,7 +17,8 @@
 #include "runtime/base/probe.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
 #include "runtime/session/session_environment.hpp"
-#include "runtime/train/contribution.hpp"
+#include "runtime/train/shard_pass.hpp"
+#include "runtime/train/top_k.hpp"
 
 namespace troupe {
 
@@ -25,22 +26,22 @@ namespace {
 
 struct model_shape {
   state_layout layout;
-  std::size_t contribution{0};
+  collective_shape sums;
 };
 
 // Declares the model's parameters without giving them memory.
-expected<model_shape> shape_of(const training_graph& graph, std::uint64_t seed) {
+expected<model_shape> shape_of(const training_graph& graph, const job_settings& settings) {
   auto rule = make_optimizer(graph.rule());
   if (!rule) return rule.failure();
-  parameter_store store{seed};
+  parameter_store store{settings.seed};
   try {
     const auto kernels = graph.factory()(store);
-    store.freeze((*rule)->slot_names());
+    freeze_state(store, **rule, settings.shards, settings.top_k);
   } catch (const std::exception& problem) {
     return error{errc::bad_argument, std::string{"the model cannot be built: "} + problem.what()};
   }
   return model_shape{layout_of(store.layout(), graph.identity().name),
-                     contribution_elements(store.layout().part_elements)};
+                     sum_shape(store.layout(), settings.shards, settings.wire_type(), settings.top_k)};
 }
 
 // The number of optimizer steps of the job, from --steps or --epochs.
@@ -128,7 +129,7 @@ expected<void> director_process::state::prepare() {
   if (!steps) return steps.failure();
   settings.steps = *steps;
   settings.epochs.reset();
-  auto shape = shape_of(graph, settings.seed);
+  auto shape = shape_of(graph, settings);
   if (!shape) return shape.failure();
   fired_faults fired;
   generation_id before;
@@ -186,10 +187,7 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                           .steps = *settings.steps,
                                           .self = env.network.self()},
                                .job = outside.job,
-                               .shards = settings.shards,
-                               .contribution_elements = shape.contribution,
-                               .wire = settings.wire_type(),
-                               .wire_elements = shape.contribution - contribution_tail_elements,
+                               .sums = shape.sums,
                                .flight_directory = settings.flight,
                                .door = outside.door,
                                .worker = outside.worker,

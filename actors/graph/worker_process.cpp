@@ -41,6 +41,8 @@ trainer_settings trainer_settings_of(const training_graph& graph, const job_sett
                                  .accumulate = settings.accumulate,
                                  .bucket_bytes = settings.bucket,
                                  .wire = settings.wire_type(),
+                                 .top_k = settings.top_k,
+                                 .whole_every = settings.checkpoint_every,
                                  .clip_norm = graph.clip_norm(),
                                  .rate = resolved(graph.rate(), *settings.steps)},
                        .rule = graph.rule(),

@@ -7,6 +7,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/train/state_digest.hpp"
+#include "runtime/train/top_k.hpp"
 
 namespace troupe {
 
@@ -53,7 +54,7 @@ expected<std::unique_ptr<trainer>> trainer::make(environment& outside, const tra
   auto rule = make_optimizer(settings.rule);
   if (!rule) return rule.failure();
   made->rule_ = std::move(*rule);
-  made->store_->freeze(made->rule_->slot_names());
+  freeze_state(*made->store_, *made->rule_, settings.steps.shards, settings.steps.top_k);
   made->engine_ =
       std::make_unique<step_engine>(step_context{*made->model_, *made->store_, *made->rule_,
                                                  outside.compute.queue(), outside.clock, outside.box, *made},

@@ -130,6 +130,7 @@ private:
   [[nodiscard]] bool may_start(step_id computing) override;
   void before_step(step_id computing) override;
   void on_step(const observation& what) override;
+  void gathering(step_id) override { doing(activity::in_collective); }
   [[nodiscard]] bool snapshot_due(step_id step) override;
   [[nodiscard]] bool try_snapshot(step_id step) override;
   void on_snapshot(step_id step, duration stall) override;

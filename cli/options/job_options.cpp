@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 
 #include "runtime/base/units.hpp"
@@ -25,6 +26,15 @@ wrong store_number(Number& into, std::string_view text) {
 template <auto Member>
 wrong number(job_settings& s, std::string_view text) {
   return store_number(s.*Member, text);
+}
+template <auto Member>
+wrong fraction(job_settings& s, std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, value);
+  if (status != std::errc{} || rest != end || !std::isfinite(value)) return "not a number";
+  s.*Member = value;
+  return std::nullopt;
 }
 template <auto Member>
 wrong length(job_settings& s, std::string_view text) {
@@ -79,7 +89,7 @@ constexpr std::string_view hosts = "Several hosts";
 constexpr std::string_view any_path = "a path";
 constexpr std::string_view any_address = "HOST:PORT";
 
-constexpr std::array<job_option, 34> table{{
+constexpr std::array<job_option, 35> table{{
     {"--workers", "N", workers, "worker processes at start (2)", "1 to 1024", number<&js::workers>},
     {"--workers-min", "N", workers, "with fewer, the job waits for replacements (1)", "1 to --workers",
      number<&js::workers_min>},
@@ -108,6 +118,8 @@ constexpr std::array<job_option, 34> table{{
      number<&js::accumulate>},
     {"--wire", "FORMAT", training, "gradients are summed rounded to this; results depend on it (float32)",
      "float32, float16, bfloat16", text_value<&js::wire>},
+    {"--top-k", "FRACTION", training, "only the largest entries of gradients are summed at once (0: all)",
+     "0, or 0.0001 to 0.5", fraction<&js::top_k>},
     {"--bucket", "SIZE", training, "gradients summed while backward goes on, 0 for none (4MiB)",
      "0, or a size such as 4MiB", size<&js::bucket>},
     {"--seed", "N", training, "seed of everything random (1)", "a whole number", number<&js::seed>},

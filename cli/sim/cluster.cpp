@@ -67,6 +67,12 @@ workload laid_out(workload what, layout where) {
   return what;
 }
 
+// While a replica lives; with Top-K all go back to a state that is whole.
+std::uint64_t steps_lost_in(std::uint64_t seed, const job_settings& settings) {
+  const std::uint64_t apart = aborts_split(seed) || settings.collective == "ring" ? 2 : 1;
+  return settings.top_k == 0 ? apart : apart + settings.checkpoint_every;
+}
+
 } // namespace
 
 // What a process sees of the outside, with the collective of the job.
@@ -247,7 +253,7 @@ cluster::cluster(std::uint64_t seed, const workload& what, layout where,
                  std::shared_ptr<const sample_contents> samples)
     : what_{laid_out(what, where)}
     , where_{where}
-    , steps_lost_max_{aborts_split(seed) || what_.settings.collective == "ring" ? 2U : 1U}
+    , steps_lost_max_{steps_lost_in(seed, what_.settings)}
     , history_{what_, std::move(samples)}
     , sums_{seed, history_}
     , machine_{seed, {}, weather_of(seed)} {

@@ -17,6 +17,11 @@ std::uint64_t hash_of(std::span<const float> inputs) {
   return stream_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+// What a refusal at `step` leaves: that step, or with Top-K the newest whole state (SE-11).
+std::uint64_t newest_whole(const job_settings& settings, std::uint64_t step) {
+  return settings.top_k == 0 ? step : step - step % settings.checkpoint_every;
+}
+
 } // namespace
 
 sample_contents contents_of(const dataset& data) {
@@ -62,7 +67,8 @@ void history::on_taken(std::uint64_t sum, std::int64_t pid) {
   const auto box = boxes_.find(pid);
   const auto applied = box == boxes_.end() ? 0 : box->second->step_applied.load();
   const auto batch = batch_of(record);
-  if (!record.finite && applied == batch / what_.settings.accumulate) return; // refused
+  if (!record.finite && applied == newest_whole(what_.settings, batch / what_.settings.accumulate))
+    return; // refused
   if (record.finite && applied == (batch + 1) / what_.settings.accumulate)
     record.applied_by.push_back(pid);
   else

@@ -44,6 +44,7 @@ public:
   }
   void abort() noexcept override { inner_->abort(); }
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_->arrivals(); }
+  [[nodiscard]] rank_group* group() override { return inner_->group(); }
 
 private:
   network_sums& sums_;

@@ -30,7 +30,8 @@ CLI::App* register_sim(CLI::App& parent, sim_options& into) {
   sim->add_option("--workers", into.workers,
                   "workers; those beyond one a host start on the first (the seed picks)");
   sim->add_option("--workload", into.workload,
-                  "softmax, adamw, accumulate, buckets, rounded, wide, ring, or any (any: the seed picks)");
+                  "softmax, adamw, accumulate, buckets, rounded, wide, ring, top-k, top-k-ring, or any "
+                  "(any: the seed picks)");
   sim->add_option("--faults", into.faults, "fault scenarios, with commas between, or \"all\" (random)");
   sim->add_option("--steps", into.steps, "length of the job (the workload's own)");
   sim->add_option("--fault", into.job_faults, "a fault of the job's own plan, as programs take it")

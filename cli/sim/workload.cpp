@@ -178,13 +178,19 @@ std::vector<workload> make_workloads() {
   wide_job.checkpoint_every = 25;
   auto ring_job = small_job();
   ring_job.collective = "ring";
+  auto sparse_job = small_job();
+  sparse_job.top_k = 0.3;
+  auto sparse_ring_job = sparse_job;
+  sparse_ring_job.collective = "ring";
   return {{"softmax", whole_graph, small_job()},
           {"adamw", adamw_graph, adamw_job},
           {"accumulate", whole_graph, accumulate_job},
           {"buckets", layered_graph, bucket_job},
           {"rounded", layered_graph, rounded_job},
           {"wide", whole_graph, wide_job},
-          {"ring", whole_graph, ring_job}};
+          {"ring", whole_graph, ring_job},
+          {"top-k", whole_graph, sparse_job},
+          {"top-k-ring", layered_graph, sparse_ring_job}};
 }
 
 } // namespace

@@ -30,7 +30,8 @@ struct workload {
 
 inline constexpr const char* checkpoint_directory = "/job/checkpoints";
 
-// "softmax", "adamw", "accumulate", "buckets", "rounded", "wide"; "ring": sums over the network.
+// "softmax", "adamw", "accumulate", "buckets", "rounded", "wide", "top-k"; over the network: "ring",
+// "top-k-ring".
 [[nodiscard]] const std::vector<workload>& built_in_workloads();
 [[nodiscard]] const workload* find_workload(std::string_view name);
 // errc::bad_argument: a graph that is not whole, or a length that is not said in steps.

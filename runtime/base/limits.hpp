@@ -15,6 +15,9 @@ inline constexpr std::size_t payload_bytes_max = envelope_bytes_max + 64; // of 
 inline constexpr std::size_t bulk_bytes_max = std::size_t{1} << 34;
 inline constexpr std::size_t bucket_bytes_min = 64; // of gradients that are summed together; 0 is no buckets
 inline constexpr std::size_t bucket_bytes_max = std::size_t{1} << 30;
+inline constexpr std::uint32_t top_k_shards_max = 64; // each has a residual as long as the parameters
+inline constexpr double top_k_min = 0.0001;
+inline constexpr double top_k_max = 0.5; // above, a list of entries is longer than all of them
 inline constexpr std::size_t error_text_bytes_max = 4096;
 inline constexpr std::size_t name_bytes_max = 256;
 

@@ -8,7 +8,7 @@ namespace troupe::limits {
 
 inline constexpr std::size_t checkpoint_tensors_max = 65536;                    // parameters of one program
 inline constexpr std::size_t checkpoint_dimensions_max = 16;                    // of one tensor
-inline constexpr std::size_t checkpoint_slots_max = 16;                         // optimizer slots
+inline constexpr std::size_t checkpoint_slots_max = 80;                         // of the optimizer, of shards
 inline constexpr std::size_t checkpoint_files_max = 8192;                       // of one version
 inline constexpr std::size_t shard_header_bytes_max = std::size_t{32} << 20;    // JSON header of one file
 inline constexpr std::size_t manifest_bytes_max = std::size_t{8} << 20;         // manifest.json

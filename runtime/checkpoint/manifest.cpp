@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/manifest.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -81,6 +82,20 @@ expected<std::vector<manifest_file>> read_files(const json& list, const std::str
   return found;
 }
 
+// What differs most often: another optimizer, or residuals.
+std::string slot_that_differs(const manifest& version, const state_layout& layout) {
+  const auto stored = [&](std::string_view slot) {
+    return std::ranges::any_of(version.files, [&](const auto& file) { return file.segment == slot; });
+  };
+  for (const auto& slot : layout.slots)
+    if (!stored(slot)) return ", which needs the slot '" + slot + "'";
+  for (const auto& file : version.files)
+    if (file.segment != layout.segment_name(0) &&
+        std::ranges::find(layout.slots, file.segment) == layout.slots.end())
+      return ", which has no slot '" + file.segment + "'";
+  return {};
+}
+
 } // namespace
 
 std::uint64_t manifest::bytes() const {
@@ -153,7 +168,7 @@ expected<void> check_belongs(const manifest& version, const state_layout& layout
   if (version.program == layout.program && version.layout == fingerprint) return {};
   return error{errc::wrong_program, what + " was written by program '" + version.program + "' (layout " +
                                         version.layout + "), this is '" + layout.program + "' (layout " +
-                                        fingerprint + ")"};
+                                        fingerprint + ")" + slot_that_differs(version, layout)};
 }
 
 } // namespace troupe

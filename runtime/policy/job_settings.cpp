@@ -1,6 +1,7 @@
 #include "runtime/policy/job_settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -89,11 +90,29 @@ result check_workers(const job_settings& s) {
   return {};
 }
 
+result check_top_k(const job_settings& s) {
+  if (s.top_k == 0) return {};
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), s.top_k).ptr;
+  const std::string value{digits.data(), end};
+  if (!(s.top_k >= limits::top_k_min && s.top_k <= limits::top_k_max))
+    return refused("--top-k", value, "out of range", "0 (everything is summed), or 0.0001 to 0.5");
+  if (s.wire != "float32")
+    return refused("--top-k", value, "the entries kept are not rounded, and --wire says " + s.wire,
+                   "one of the two");
+  if (s.shards > limits::top_k_shards_max)
+    return refused("--top-k", value,
+                   "each of " + std::to_string(s.shards) + " --shards would have a residual in the state",
+                   "with --shards up to " + std::to_string(limits::top_k_shards_max));
+  return {};
+}
+
 result check_batch(const job_settings& s) {
   if (const auto r = in_range("--global-batch", s.global_batch, 1, limits::global_batch_max); !r) return r;
   if (const auto r = in_range("--accumulate", s.accumulate, 1, limits::global_batch_max); !r) return r;
   if (s.wire != "float32" && s.wire != "float16" && s.wire != "bfloat16")
     return refused("--wire", s.wire, "no such format", "float32, float16, bfloat16");
+  if (auto r = check_top_k(s); !r) return r;
   if (s.bucket != 0 && (s.bucket < limits::bucket_bytes_min || s.bucket > limits::bucket_bytes_max))
     return refused("--bucket", format_size(s.bucket), "out of range", "0, or 64 bytes to 1GiB");
   const std::uint64_t unit = s.shards;

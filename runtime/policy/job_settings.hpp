@@ -51,6 +51,7 @@ struct job_settings {
   std::uint32_t accumulate{1}; // global batches whose gradients are summed in one step
   std::uint64_t seed{1};
   std::string wire{"float32"};     // what gradients are rounded to on their way through a sum
+  double top_k{0};                 // of each shard's gradient, the part summed at once; 0: all of it
   std::uint64_t bucket{4U << 20U}; // bytes of gradients summed while backward goes on; 0: none are
 
   // Checkpoints

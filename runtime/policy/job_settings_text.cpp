@@ -34,6 +34,7 @@ void each_field(Io& io, Settings& s) {
   io.field("seed", s.seed);
   io.field("bucket", s.bucket);
   io.field("wire", s.wire);
+  io.field("top_k", s.top_k);
   io.field("checkpoint_dir", s.checkpoint_dir);
   io.field("checkpoint_every", s.checkpoint_every);
   io.field("keep", s.keep);
@@ -93,6 +94,9 @@ struct reader {
     const auto number = at->get<std::uint64_t>();
     require(number <= std::numeric_limits<T>::max(), name);
     value = static_cast<T>(number);
+  }
+  void field(const char* name, double& value) {
+    if (const auto* at = find(name, &json::is_number)) value = at->get<double>();
   }
   void field(const char* name, bool& value) {
     if (const auto* at = find(name, &json::is_boolean)) value = at->get<bool>();

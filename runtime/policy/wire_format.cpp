@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/policy/entry_list.hpp"
 #include "runtime/policy/half_float.hpp"
 
 namespace troupe {
@@ -28,7 +29,9 @@ void with_form(element_type type, Work work) {
 } // namespace
 
 wire_format::wire_format(const collective_shape& shape)
-    : wire_format{shape.wire, shape.wire_elements} {}
+    : wire_format{shape.wire, shape.wire_elements} {
+  lists_ = exact() && shape.kept > 0;
+}
 
 wire_format::wire_format(element_type type, std::size_t rounded)
     : type_{type}
@@ -46,7 +49,8 @@ void wire_format::round(std::span<float> values, std::size_t begin) const {
   });
 }
 
-void wire_format::pack(std::span<const float> values, std::size_t begin, std::byte* to) const {
+std::size_t wire_format::pack(std::span<const float> values, std::size_t begin, std::byte* to) const {
+  if (lists_) return pack_entries(values, to);
   const auto halves = exact() || begin >= rounded_ ? 0 : std::min(values.size(), rounded_ - begin);
   with_form(type_, [&](auto form) {
     for (std::size_t i = 0; i < halves; ++i) {
@@ -56,19 +60,24 @@ void wire_format::pack(std::span<const float> values, std::size_t begin, std::by
   });
   const auto whole = values.subspan(halves);
   if (!whole.empty()) std::memcpy(to + halves * sizeof(std::uint16_t), whole.data(), whole.size_bytes());
+  return bytes({begin, begin + values.size()});
 }
 
-void wire_format::unpack(const std::byte* from, std::size_t begin, std::span<float> values) const {
+bool wire_format::unpack(std::span<const std::byte> from, std::size_t begin, std::span<float> values) const {
+  if (lists_) return unpack_entries(from, values);
+  if (from.size() != bytes({begin, begin + values.size()})) return false;
   const auto halves = exact() || begin >= rounded_ ? 0 : std::min(values.size(), rounded_ - begin);
   with_form(type_, [&](auto form) {
     for (std::size_t i = 0; i < halves; ++i) {
       std::uint16_t half = 0;
-      std::memcpy(&half, from + i * sizeof half, sizeof half);
+      std::memcpy(&half, from.data() + i * sizeof half, sizeof half);
       values[i] = form.load(half);
     }
   });
   const auto whole = values.subspan(halves);
-  if (!whole.empty()) std::memcpy(whole.data(), from + halves * sizeof(std::uint16_t), whole.size_bytes());
+  if (!whole.empty())
+    std::memcpy(whole.data(), from.data() + halves * sizeof(std::uint16_t), whole.size_bytes());
+  return true;
 }
 
 } // namespace troupe

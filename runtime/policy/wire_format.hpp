@@ -9,8 +9,9 @@
 //   WF-1    the first `rounded` elements (a multiple of 16) are rounded, to nearest even (HF-2); the others,
 //           which count, never are.
 //   WF-2    unpacking what was packed gives back every rounded value to the bit, NaNs included.
-//   WF-3    elements lie in order: [begin, end) takes offset(end) - offset(begin) bytes.
-// Why:      docs/design/0040-less-to-send.md
+//   WF-3    elements lie in order: [begin, end) takes offset(end) - offset(begin) bytes, or fewer where they
+//           travel as lists of entries (Top-K).
+// Why:      docs/design/0040-less-to-send.md, docs/design/0046-top-k.md
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,9 @@ public:
   wire_format(element_type type, std::size_t rounded);
 
   [[nodiscard]] bool exact() const { return type_ == element_type::float32; }
+  // Whether what travels is something else than the values as they lie in memory.
+  [[nodiscard]] bool lists() const { return lists_; }
+  [[nodiscard]] bool packs() const { return !exact() || lists_; }
   // `values` are elements [begin, ...).
   void round(std::span<float> values, std::size_t begin) const;
   [[nodiscard]] std::size_t offset(std::size_t element) const {
@@ -36,13 +40,17 @@ public:
   [[nodiscard]] std::size_t bytes(element_range range) const {
     return offset(range.end) - offset(range.begin);
   }
-  // `values` are rounded elements [begin, ...); `to` takes their bytes. No alignment is needed.
-  void pack(std::span<const float> values, std::size_t begin, std::byte* to) const;
-  void unpack(const std::byte* from, std::size_t begin, std::span<float> values) const;
+  // `values` are rounded elements [begin, ...); `to` has room for `bytes` of them. Returns the bytes that it
+  // took, not 0 but for no values. No alignment is needed.
+  std::size_t pack(std::span<const float> values, std::size_t begin, std::byte* to) const;
+  // What `pack` made of as many values; false: it did not.
+  [[nodiscard]] bool unpack(std::span<const std::byte> from, std::size_t begin,
+                            std::span<float> values) const;
 
 private:
   element_type type_{element_type::float32};
   std::size_t rounded_{0};
+  bool lists_{false};
 };
 
 } // namespace troupe

@@ -56,6 +56,9 @@ struct collective_shape {
   // rounded by who writes them.
   element_type wire{element_type::float32};
   std::size_t wire_elements{0}; // a multiple of 16
+  // Of the first `wire_elements` elements of a shard so many at most differ from zero (Top-K); 0: all may.
+  // Values may then travel as lists of entries.
+  std::size_t kept{0};
 };
 
 // Elements [begin, end).

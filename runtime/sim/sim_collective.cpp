@@ -241,7 +241,7 @@ public:
     if (there.generation != shape.generation || there.world != shape.world || there.shards != shape.shards ||
         there.elements != shape.elements || there.wire != shape.wire ||
         there.wire_elements != shape.wire_elements || there.group_bytes != shape.group_bytes ||
-        rank.value() >= shape.world) {
+        there.kept != shape.kept || rank.value() >= shape.world) {
       return error{errc::bad_argument, descriptor + ": the shape does not fit"};
     }
     return std::unique_ptr<communicator>{

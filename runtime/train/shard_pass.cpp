@@ -7,8 +7,20 @@
 #include "runtime/base/planted_bug.hpp"
 #include "runtime/policy/canonical_sum.hpp"
 #include "runtime/train/flat_math.hpp"
+#include "runtime/train/limits.hpp"
+#include "runtime/train/top_k.hpp"
 
 namespace troupe {
+
+collective_shape sum_shape(const arena_layout& layout, std::uint32_t shards, element_type wire,
+                           double top_k) {
+  return {.shards = shards,
+          .elements = contribution_elements(layout.part_elements),
+          .group_bytes = top_k == 0 ? 0 : limits::gather_bytes,
+          .wire = wire,
+          .wire_elements = layout.part_elements,
+          .kept = kept_entries(layout, top_k)};
+}
 
 // The rank's last shard: what of it is ready goes on while the rest is still computed (SH-4).
 class shard_pass::last_shard {
@@ -95,16 +107,22 @@ private:
 };
 
 shard_pass::shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes,
-                       element_type wire)
+                       element_type wire, double top_k)
     : store_{store}
     , layout_{store.layout()}
     , shards_{shards}
     , scratch_{(local_buffers(shards) - 1) * elements() * sizeof(float)}
     , ready_(layout_.parameters.size())
-    , wire_{wire}
-    , format_{wire, layout_.part_elements}
-    , buckets_{bucket_plan::make(layout_, bucket_bytes)}
-    , missing_(buckets_.early.size()) {}
+    , shape_{sum_shape(layout_, shards, wire, top_k)}
+    , format_{shape_}
+    , buckets_{bucket_plan::make(layout_, top_k == 0 ? bucket_bytes : 0)}
+    , missing_(buckets_.early.size()) {
+  invariant(shape_.kept == 0 || layout_.slots.size() >= shards, "SH-6: each shard has a residual");
+}
+
+std::span<float> shard_pass::residual(std::uint32_t shard) const {
+  return store_.slot(layout_.slots.size() - shards_ + shard);
+}
 
 void shard_pass::plan(std::uint32_t rank, std::uint32_t world, communicator& into) {
   range_ = shard_range(shards_, world, rank);
@@ -137,14 +155,22 @@ void shard_pass::compute(model& kernels, const batch& from, std::uint64_t number
         add(step, contribution, {0, elements()});
       } else if (step.shard + 1 < range_.end()) {
         compute_shard(kernels, shard_of(step), number, target);
+        cut(step.shard, target);
         format_.round(target, 0);
       } else {
         last_shard last{*this, into, contribution, target, steps.subspan(at + 1)};
         compute_shard(kernels, shard_of(step), number, target, &last);
+        cut(step.shard, target);
         return last.finish();
       }
     }
   }
+}
+
+// SH-6
+void shard_pass::cut(std::uint32_t shard, std::span<float> gradient) const {
+  if (shape_.kept == 0) return;
+  keep_largest(gradient.first(layout_.part_elements), residual(shard), shape_.kept);
 }
 
 void shard_pass::add(const local_step& step, std::span<float> contribution, element_range part) const {

@@ -11,7 +11,9 @@
 //   SH-4    a bucket is begun once its gradients of the rank's last shard are ready and added up; it is not
 //           written again before the next pass. Buckets are begun in order, by ranks without shards too.
 //   SH-5    the gradient of every shard, and of every node added up here, is rounded to the wire's format.
-// Why:      docs/design/0004-step-engine.md
+//   SH-6    with Top-K a shard's gradient is cut to its kept entries before anything is added to it, and its
+//           residual changes once a global batch.
+// Why:      docs/design/0004-step-engine.md, docs/design/0046-top-k.md
 #pragma once
 
 #include <cstddef>
@@ -31,20 +33,25 @@
 
 namespace troupe {
 
+// What the sums of a step need to know; generation and world are to be filled in.
+[[nodiscard]] collective_shape sum_shape(const arena_layout& layout, std::uint32_t shards, element_type wire,
+                                         double top_k);
+
 class shard_pass {
 public:
   // `store` is frozen and outlives the pass.
   // Buckets of at least `bucket_bytes` are begun as they get ready; 0: none is. Gradients are rounded to
-  // `wire` (SH-5).
+  // `wire` (SH-5). `top_k` of a gradient's entries are kept; 0: all are. They are chosen among all, so then
+  // nothing is begun before the end.
   shard_pass(const parameter_store& store, std::uint32_t shards, std::size_t bucket_bytes = 0,
-             element_type wire = element_type::float32);
+             element_type wire = element_type::float32, double top_k = 0);
 
   // What the collective's shape needs to know beside generation and world.
-  [[nodiscard]] collective_shape shape() const {
-    return {.shards = shards_, .elements = elements(), .wire = wire_, .wire_elements = layout_.part_elements};
-  }
+  [[nodiscard]] const collective_shape& shape() const { return shape_; }
   [[nodiscard]] std::size_t elements() const { return contribution_elements(layout_.part_elements); }
   [[nodiscard]] shard_interval range() const { return range_; }
+  // Of `shard`, in the arena; with Top-K only.
+  [[nodiscard]] std::span<float> residual(std::uint32_t shard) const;
 
   // Takes the rank's place in a new generation; zeroes its contributions (SH-2).
   void plan(std::uint32_t rank, std::uint32_t world, communicator& into);
@@ -63,6 +70,7 @@ private:
   [[nodiscard]] std::span<float> buffer(std::size_t index, std::span<float> contribution) const;
   void compute_shard(model& kernels, const batch_view& shard, std::uint64_t number, std::span<float> into,
                      last_shard* last = nullptr);
+  void cut(std::uint32_t shard, std::span<float> gradient) const;
   void add(const local_step& step, std::span<float> contribution, element_range part) const;
 
   const parameter_store& store_;
@@ -72,7 +80,7 @@ private:
   std::vector<node_plan> nodes_;
   touched_memory scratch_;
   std::vector<std::uint8_t> ready_; // by parameter: how often declared ready in the current shard
-  element_type wire_;
+  collective_shape shape_;
   wire_format format_;
   bucket_plan buckets_;
   std::vector<std::size_t> missing_; // by early bucket: gradients of the last shard that are not ready

@@ -46,6 +46,15 @@ expected<void> validate(const step_settings& s) {
     return bad("bucket", s.bucket_bytes,
                "0, or " + std::to_string(limits::bucket_bytes_min) + " to " +
                    std::to_string(limits::bucket_bytes_max) + " bytes");
+  if (s.top_k != 0 && !(s.top_k >= limits::top_k_min && s.top_k <= limits::top_k_max))
+    return error{errc::bad_argument, "top_k " + std::to_string(s.top_k) + ": accepted is 0, or " +
+                                         std::to_string(limits::top_k_min) + " to " +
+                                         std::to_string(limits::top_k_max)};
+  if (s.top_k != 0 && s.shards > limits::top_k_shards_max)
+    return bad("shards with top_k", s.shards, range_text(limits::top_k_shards_max));
+  if (s.top_k != 0 && s.wire != element_type::float32)
+    return error{errc::bad_argument, "top_k with rounded gradients: accepted is one of the two"};
+  if (s.whole_every == 0) return bad("whole_every", s.whole_every, "at least 1");
   if (!std::isfinite(s.clip_norm) || s.clip_norm < 0)
     return error{errc::bad_argument,
                  "clip norm " + std::to_string(s.clip_norm) + ": accepted is a finite number, at least 0"};
@@ -55,8 +64,9 @@ expected<void> validate(const step_settings& s) {
 step_engine::step_engine(const step_context& context, const step_settings& settings)
     : context_{context}
     , settings_{settings}
-    , pass_{context.store, settings.shards, settings.bucket_bytes, settings.wire}
+    , pass_{context.store, settings.shards, settings.bucket_bytes, settings.wire, settings.top_k}
     , accumulated_{settings.accumulate > 1 ? context.store.layout().part_elements * sizeof(float) : 0}
+    , kept_{settings.top_k != 0 ? context.store.layout().bytes() : 0}
     , alive_{std::make_shared<step_engine*>(this)} {
   invariant(validate(settings).has_value(), "step engine: its settings are valid");
 }
@@ -72,6 +82,8 @@ void step_engine::begin(const step_run& run) {
   run_ = run;
   applied_ = run.first_step;
   sums_ = 0;
+  whole_ = applied_;
+  keep_whole();
   pass_.plan(run.rank, run.world, *run.reduce);
   context_.box.step_applied.store(applied_.value(), std::memory_order_relaxed);
   run.batches->set_on_ready([queue = &context_.queue, alive = std::weak_ptr{alive_}] {
@@ -139,7 +151,7 @@ void step_engine::on_batch_ready() {
 
 void step_engine::advance() {
   if (probe<"engine.ended">::when(ending_)) return finish(run_end::ended);
-  if (std::exchange(run_.snapshot_first, false)) return after_step();
+  if (std::exchange(run_.snapshot_first, false)) return settled();
   if (applied_ == run_.last_step) return finish(run_end::finished);
   if (!step_open_ && !context_.observer.may_start(applied_.next())) {
     phase_ = phase::held;
@@ -178,6 +190,7 @@ bool step_engine::next_batch() {
 }
 
 void step_engine::compute_and_reduce() {
+  whole_here_ = settings_.top_k == 0;
   pass_.compute(context_.kernels, batch_, batch_number(), *run_.reduce);
   drop_batch();
   now_.compute += lap();
@@ -221,9 +234,10 @@ void step_engine::collect(const reduction& result) {
 
 void step_engine::apply(std::span<const float> gradient) {
   const auto& store = context_.store;
+  const auto part = store.layout().part_elements;
   now_.learning_rate = rate_at(settings_.rate, applied_.value());
   context_.rule.apply({.parameters = store.parameters(),
-                       .slots = store.arena().subspan(store.layout().part_elements),
+                       .slots = store.arena().subspan(part, context_.rule.slot_names().size() * part),
                        .gradient = gradient,
                        .scale = clipped_scale(gradient),
                        .rate = now_.learning_rate,
@@ -252,6 +266,58 @@ float step_engine::clipped_scale(std::span<const float> gradient) {
 }
 
 void step_engine::after_step() {
+  const bool due = applied_.value() % settings_.whole_every == 0 || applied_ == run_.last_step;
+  settings_.top_k != 0 && due ? gather() : settled();
+}
+
+// SE-11. Each residual goes from the rank that has it to all others.
+void step_engine::gather() {
+  phase_ = phase::gathering;
+  gathers_left_ = settings_.shards;
+  gather_failure_.reset();
+  context_.observer.gathering(applied_);
+  auto* const group = run_.reduce->group();
+  if (group == nullptr && run_.world > 1)
+    return fail({errc::internal, "the residuals of other ranks cannot be had: no rank group"});
+  for (std::uint32_t rank = 0, world = run_.world; rank < world; ++rank) {
+    const auto range = shard_range(settings_.shards, world, rank);
+    for (auto shard = range.first; shard < range.end(); ++shard) {
+      if (group == nullptr) {
+        on_gathered({});
+        continue;
+      }
+      const auto bytes = std::as_writable_bytes(pass_.residual(shard));
+      group->start({.call = group_call::broadcast,
+                    .elements = bytes.size() / sizeof(float),
+                    .peer = rank,
+                    .in = bytes,
+                    .out = bytes},
+                   [this](const expected<void>& one) { on_gathered(one); });
+    }
+  }
+}
+
+void step_engine::on_gathered(const expected<void>& one) {
+  invariant(phase_ == phase::gathering, "SE-11: residuals come in the run that asked for them");
+  if (!one && !gather_failure_) gather_failure_ = one.failure();
+  if (--gathers_left_ != 0) return;
+  if (!gather_failure_) {
+    whole_ = applied_;
+    keep_whole();
+    step_began_ = context_.clock.now();
+    return guarded([this] { settled(); });
+  }
+  if (probe<"engine.aborted_while_gathering">::when(gather_failure_->code == errc::aborted))
+    return finish(run_end::aborted);
+  fail(*gather_failure_);
+}
+
+void step_engine::keep_whole() {
+  whole_here_ = true;
+  if (settings_.top_k != 0) std::ranges::copy(context_.store.bytes(), kept_.bytes().begin());
+}
+
+void step_engine::settled() {
   if (!context_.observer.snapshot_due(applied_)) return enqueue();
   stall_began_ = context_.clock.now();
   snapshot();
@@ -273,6 +339,13 @@ void step_engine::refuse() {
 
 void step_engine::finish(run_end how) {
   leave();
+  if (!whole_here_) {
+    probe<"engine.back_to_whole">::hit();
+    std::ranges::copy(kept_.bytes(), context_.store.bytes().begin());
+    whole_here_ = true;
+    applied_ = whole_;
+    context_.box.step_applied.store(applied_.value(), std::memory_order_relaxed);
+  }
   context_.observer.on_ended(applied_, how);
 }
 

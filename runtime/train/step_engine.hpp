@@ -21,11 +21,15 @@
 //   SE-8    a step allocates nothing.
 //   SE-9    a step is applied only with the receipt of its own sum: the communicator's next number (CO-4).
 //   SE-10   a sum with a value that is not finite is refused: nothing is applied, on any rank.
-// Why:      docs/design/0004-step-engine.md
+//   SE-11   with Top-K a rank has the residuals of its own shards, and those of all after every `whole_every`
+//           steps and after the last: only these states are whole. A run that ends elsewhere goes back to the
+//           newest whole one, so SE-2 holds while the engine is idle or takes a snapshot.
+// Why:      docs/design/0004-step-engine.md, docs/design/0046-top-k.md
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -54,8 +58,10 @@ struct step_settings {
   // Gradients whose sum starts while backward goes on; 0: the whole sum starts after it.
   std::size_t bucket_bytes{0};
   element_type wire{element_type::float32}; // what gradients are rounded to on their way (SH-5)
-  float clip_norm{0};                       // the mean gradient is scaled down to this norm; 0: off
-  learning_rate rate{};                     // resolved
+  double top_k{0};              // of a shard's entries, so many are summed, the others later; 0: all are
+  std::uint64_t whole_every{1}; // with top_k: steps between two whole states (SE-11)
+  float clip_norm{0};           // the mean gradient is scaled down to this norm; 0: off
+  learning_rate rate{};         // resolved
 };
 
 // errc::bad_argument, one line that names the setting, its value and what is accepted.
@@ -64,7 +70,7 @@ struct step_settings {
 // One stretch of steps in one generation. Nothing is owned; all outlives the answer to `begin`.
 struct step_run {
   generation_id generation;
-  communicator* reduce{nullptr}; // made for (settings.shards, world, contribution elements); no sum yet
+  communicator* reduce{nullptr}; // made for `shape()` in this world; no sum yet
   // Filled for batches first_step * accumulate up to last_step * accumulate. A reader that fails is its
   // owner's affair: `end` the run, or let the stream go on.
   batch_stream* batches{nullptr};
@@ -79,7 +85,7 @@ struct step_run {
 // What an engine works on and with; all outlives it.
 struct step_context {
   model& kernels;
-  parameter_store& store; // frozen, with the optimizer's slots
+  parameter_store& store; // frozen (top_k.hpp: freeze_state)
   const optimizer& rule;
   executor& queue; // the device's
   const clock_seam& clock;
@@ -121,11 +127,12 @@ public:
 private:
   enum class phase : std::uint8_t {
     idle,
-    queued,   // a task of ours is in the executor's queue
-    starved,  // waits for the stream's on_ready
-    reducing, // waits for the all-reduce
-    paused,   // waits for a snapshot slot
-    held,     // waits until the step may start
+    queued,    // a task of ours is in the executor's queue
+    starved,   // waits for the stream's on_ready
+    reducing,  // waits for the all-reduce
+    gathering, // waits for the residuals of all shards
+    paused,    // waits for a snapshot slot
+    held,      // waits until the step may start
   };
 
   template <class Work>
@@ -144,6 +151,10 @@ private:
   void apply(std::span<const float> gradient);
   [[nodiscard]] float clipped_scale(std::span<const float> gradient);
   void after_step();
+  void gather();
+  void on_gathered(const expected<void>& one);
+  void keep_whole();
+  void settled();
   void snapshot();
   void finish(run_end how);
   void fail(const error& cause);
@@ -166,6 +177,11 @@ private:
   step_id applied_;
   std::uint32_t micro_{0}; // global batches of the step being computed that are summed already
   std::uint64_t sums_{0};  // of the run's communicator
+  touched_memory kept_;    // the arena of `whole_` (SE-11); empty without Top-K
+  step_id whole_;
+  bool whole_here_{true};         // the arena holds the state of `whole_` now
+  std::uint32_t gathers_left_{0}; // broadcasts that have not ended
+  std::optional<error> gather_failure_;
   batch batch_;
   double loss_sum_{0};
   observation now_;

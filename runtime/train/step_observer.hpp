@@ -44,7 +44,9 @@ public:
   virtual void before_step(step_id) {}
   // Once for every applied step, in order (SE-6).
   virtual void on_step(const observation& what) = 0;
-  // Shall the state of `step` be copied?
+  // The residuals of all shards are fetched from the other ranks: it waits for them (SE-11).
+  virtual void gathering(step_id) {}
+  // Shall the state of `step` be copied? With Top-K only of states that are whole.
   [[nodiscard]] virtual bool snapshot_due(step_id) { return false; }
   // Copies the arena, or starts nothing and returns false: then the engine pauses until `resume`, and asks
   // again. The arena does not change before this returns (SE-2).
@@ -58,7 +60,7 @@ public:
 
   // The answer to `begin`, exactly one of the two (SE-5). The engine is idle and may begin again at once.
   virtual void on_ended(step_id applied, run_end how) noexcept = 0;
-  // The model, a hook or the collective failed; the arena holds the state of `applied`.
+  // The model, a hook or the collective failed; the arena holds the state of `applied`, but with Top-K.
   virtual void on_failed(step_id applied, const error& cause) noexcept = 0;
 };
 

@@ -91,6 +91,20 @@ class TwoHosts(ProcessTest):
         self.assertEqual([f["source"] for f in result.failures], ["peer"])
         self.by(result, "ring", "ring")
 
+    def test_top_k(self):
+        """the same with --top-k: the residuals of the worker that died are those of the newest whole state"""
+        top_k = ("--top-k", "0.05")
+        director = self.direct(LONG, *top_k)
+        joiner = self.join(director)
+        self.in_steps(director)
+        self.kill(joiner)
+        director.event("failure_detected")
+        self.join(director)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG, *top_k))
+        self.assertIn(result.failures[0]["source"], ("peer", "disk"))
+        self.by(result, "ring", "ring")
+
     def test_goes_and_comes(self):
         """nobody comes instead: the job goes on in memory; later one does: over the network again"""
         director = self.direct(LONG, detect_ms=1000)  # members_wait is 60 times that

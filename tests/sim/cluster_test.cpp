@@ -95,6 +95,15 @@ TEST_CASE("sim: sums that are begun in parts end as whole ones do, whoever dies 
   all_are_right(faults, "rounded", {1, 3}, seeds_elsewhere);
 }
 
+TEST_CASE("sim: with Top-K, whoever dies and when, all go back to a whole state (SE-11)", "[sim]") {
+  const std::string faults = GENERATE("none", "kill", "kill-two", "kill-all", "throw-worker", "director-kill",
+                                      "planned-nan", "random");
+  all_are_right(faults, "top-k", {1, 3}, seeds);
+  all_are_right(faults, "top-k", {3, 4}, seeds_elsewhere);
+  all_are_right(faults, "top-k-ring", {1, 4}, seeds_elsewhere);
+  all_are_right(faults, "top-k-ring", {3, 4}, seeds_elsewhere);
+}
+
 TEST_CASE("sim: one survivor of eight gives all others its state, though one dies while it passes it on",
           "[sim]") {
   all_are_right("all-but-one", "softmax", {1, 8}, seeds);

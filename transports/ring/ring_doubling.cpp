@@ -42,10 +42,8 @@ public:
     if (round == round_) send();
   }
   void on_part(std::uint32_t from, const ring_frame& part) override {
-    const bool fits = part.index < rounds_ && partner(part.index) == from &&
-                      part.values.size() == owner_.format().bytes({0, elements_});
-    if (!fits) return;
-    owner_.format().unpack(part.values.data(), 0, {inbox(part.arrived, part.index), elements_});
+    if (part.index >= rounds_ || partner(part.index) != from) return;
+    if (!owner_.format().unpack(part.values, 0, {inbox(part.arrived, part.index), elements_})) return;
     came(part.arrived, part.index) = true;
     if (part.arrived == number_) advance();
   }

@@ -43,16 +43,16 @@ public:
   }
   void on_part(std::uint32_t from, const ring_frame& part) override {
     const auto slots = owner_.plan().slots_of(from);
-    const auto bytes = slots == 0 ? 0 : owner_.format().bytes({0, elements_});
-    if (part.index >= parts_of(from) || part.values.size() != bytes) return;
-    if (bytes > 0)
-      owner_.format().unpack(
-          part.values.data(), 0,
-          {inbox(part.arrived % 2, owner_.plan().first_slot(from) + part.index), elements_});
+    if (part.index >= parts_of(from)) return;
+    if (slots == 0 ? !part.values.empty() : !take(from, part)) return;
     count(part.arrived);
   }
 
 private:
+  [[nodiscard]] bool take(std::uint32_t from, const ring_frame& part) {
+    auto* const into = inbox(part.arrived % 2, owner_.plan().first_slot(from) + part.index);
+    return owner_.format().unpack(part.values, 0, {into, elements_});
+  }
   [[nodiscard]] std::uint32_t parts_of(std::uint32_t rank) const {
     return std::max(1U, owner_.plan().slots_of(rank));
   }

@@ -27,8 +27,7 @@ std::optional<ring_frame> decode_ring_frame(std::span<const std::byte> payload) 
   const auto values = payload.subspan(sizeof head);
   const bool known = head.what >= static_cast<std::uint32_t>(ring_word::here) &&
                      head.what <= static_cast<std::uint32_t>(ring_word::group_ended);
-  const bool floats = head.what == static_cast<std::uint32_t>(ring_word::part);
-  if (!known || (floats && values.size() % sizeof(float) != 0)) return std::nullopt;
+  if (!known) return std::nullopt;
   return ring_frame{static_cast<ring_word>(head.what), head.index, head.generation, head.arrived, values};
 }
 

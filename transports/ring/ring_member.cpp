@@ -205,9 +205,11 @@ void ring_member::say(std::uint32_t to, ring_word what) {
 
 void ring_member::send_part(std::uint32_t to, std::uint32_t index, std::span<const float> values) {
   if (hub_->network() == nullptr) return;
-  const auto bytes = format().bytes({0, values.size()});
+  auto* const room = frame_with({.what = ring_word::part, .index = index, .arrived = begun_},
+                                format().bytes({0, values.size()}));
+  const auto bytes = format().pack(values, 0, room);
+  outgoing_.resize(ring_header_bytes + bytes);
   hub_->counters().value_bytes += bytes;
-  format().pack(values, 0, frame_with({.what = ring_word::part, .index = index, .arrived = begun_}, bytes));
   send_frame(to);
 }
 

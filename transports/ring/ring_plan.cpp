@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/policy/canonical_plan.hpp"
+#include "runtime/policy/entry_list.hpp"
 #include "runtime/policy/wire_format.hpp"
 #include "transports/ring/limits.hpp"
 
@@ -21,14 +22,22 @@ constexpr std::array<std::pair<ring_way, std::string_view>, 4> names{{{ring_way:
                                                                       {ring_way::doubling, "doubling"},
                                                                       {ring_way::slices, "slices"}}};
 
-// Bytes of one contribution on its way.
-std::size_t travelling(const collective_shape& shape) {
-  return wire_format{shape}.bytes({0, shape.elements});
+// Of a tree node of so many shards, at most.
+std::size_t node_bytes(const collective_shape& shape, std::uint32_t shards) {
+  if (shape.kept == 0) return wire_format{shape}.bytes({0, shape.elements});
+  const auto others = shape.elements - std::min(shape.elements, shape.wire_elements);
+  return list_bytes_max(shape.elements, shards * shape.kept + others);
+}
+
+// A rank's contribution, likewise.
+std::size_t part_bytes(const collective_shape& shape) {
+  return node_bytes(shape, (shape.shards + shape.world - 1) / shape.world);
 }
 
 // What one rank spends, in microseconds; the largest share of contributions is rank 0's (CP-1).
 double cost_of(ring_way way, const collective_shape& shape) {
-  const auto bytes = static_cast<double>(travelling(shape));
+  const auto bytes = static_cast<double>(part_bytes(shape));
+  const auto sum_bytes = static_cast<double>(node_bytes(shape, shape.shards));
   const auto others = static_cast<double>(shape.world) - 1;
   const auto slots = static_cast<double>(first_slots(shape.shards, shape.world)[1]);
   switch (way) {
@@ -42,7 +51,7 @@ double cost_of(ring_way way, const collective_shape& shape) {
            (limits::ring_round_us + 2 * (limits::ring_message_us + bytes / limits::ring_bytes_per_us));
   case ring_way::slices:
     return 4 * limits::ring_round_us + 2 * others * (slots + 1) * limits::ring_transfer_us +
-           2 * others / (others + 1) * (slots + 1) * bytes / limits::ring_bytes_per_us;
+           2 * others / (others + 1) * (slots * bytes + sum_bytes) / limits::ring_bytes_per_us;
   }
   return 0;
 }
@@ -71,14 +80,16 @@ bool doubles(std::uint32_t shards, std::uint32_t world) {
 }
 
 bool possible(ring_way way, const collective_shape& shape) {
-  const bool message = travelling(shape) <= limits::ring_message_bytes_max;
+  const bool message = part_bytes(shape) <= limits::ring_message_bytes_max &&
+                       shape.elements * sizeof(float) <= limits::ring_loop_bytes;
   switch (way) {
   case ring_way::alone:
     return shape.world == 1;
   case ring_way::exchange:
     return shape.world > 1 && message && first_slots(shape.shards, shape.world)[1] <= exchange_slots_max;
   case ring_way::doubling:
-    return message && doubles(shape.shards, shape.world);
+    return shape.elements * sizeof(float) <= limits::ring_message_bytes_max &&
+           doubles(shape.shards, shape.world);
   case ring_way::slices:
     return shape.world > 1;
   }

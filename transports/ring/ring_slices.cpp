@@ -52,8 +52,9 @@ private:
     std::size_t finished_sent{0};
     unsigned under_way{0};
     // In.
-    std::vector<place> parts;    // of the own slice: piece x slots + slot
-    std::vector<place> finished; // by piece of their slice
+    std::vector<place> parts;                              // of the own slice: piece x slots + slot
+    std::vector<place> finished;                           // by piece of their slice
+    std::vector<std::uint32_t> part_bytes, finished_bytes; // that come, or came, there
   };
   [[nodiscard]] element_range own_piece(std::size_t number) const {
     return piece_of(self().slice, piece_elements_, number);
@@ -71,6 +72,9 @@ private:
   [[nodiscard]] std::span<float> memory_of(std::uint32_t from, const ring_transfer& what);
   [[nodiscard]] element_range range_of(std::uint32_t from, const ring_transfer& what) const;
   [[nodiscard]] std::span<std::byte> landing_of(std::uint32_t from, const ring_transfer& what);
+  [[nodiscard]] std::uint32_t& bytes_of(std::uint32_t from, const ring_transfer& what) {
+    return what.finished ? ranks_[from].finished_bytes[what.place] : ranks_[from].part_bytes[what.place];
+  }
   [[nodiscard]] std::size_t packed_stride() const; // bytes
   [[nodiscard]] std::byte* packed(const ring_memory::block& in, std::size_t number,
                                   std::size_t element) const;
@@ -96,15 +100,15 @@ private:
   const bool on_loop_;
   std::vector<neighbour> ranks_;
   ring_memory::block rooms_, sum_;
-  // Where the wire rounds: packed own contributions, rooms and sum, each as long as all elements.
+  // Where values travel packed: own contributions, rooms and sum, each as long as all elements.
   ring_memory::block packed_own_, packed_rooms_, packed_sum_;
-  std::size_t finished_packed_{0};   // own pieces of this sum, in the order of `done_`
-  std::vector<const float*> inputs_; // by slot, each at the first element of the own slice
-  std::uint64_t number_{0};          // of the sum under way, or the last one
-  std::uint64_t parts_for_{1};       // of the sum that the rooms take contributions of
-  std::vector<std::size_t> missing_; // by own piece: contributions of others, and the own call
-  std::vector<std::size_t> done_;    // own pieces evaluated in this sum, in order
-  std::size_t finished_missing_{0};  // pieces of others' slices
+  std::vector<std::size_t> finished_packed_; // bytes of own pieces of this sum, in the order of `done_`
+  std::vector<const float*> inputs_;         // by slot, each at the first element of the own slice
+  std::uint64_t number_{0};                  // of the sum under way, or the last one
+  std::uint64_t parts_for_{1};               // of the sum that the rooms take contributions of
+  std::vector<std::size_t> missing_;         // by own piece: contributions of others, and the own call
+  std::vector<std::size_t> done_;            // own pieces evaluated in this sum, in order
+  std::size_t finished_missing_{0};          // pieces of others' slices
   std::size_t sends_left_{0};
   bool closed_{false}; // this rank's contributions are all final, and it waits for the sum
 };
@@ -123,7 +127,7 @@ ring_slices::ring_slices(ring_member& owner, const ring_pieces& pieces)
     each.slots = owner.plan().slots_of(rank);
   }
   rooms_ = owner.memory().take((owner.plan().slots() - self().slots) * self().slice.size());
-  if (!owner.format().exact()) {
+  if (owner.format().packs()) {
     const auto floats = packed_stride() / sizeof(float);
     packed_own_ = owner.memory().take(self().slots * floats);
     packed_rooms_ = owner.memory().take((owner.plan().slots() - self().slots) * floats);
@@ -136,10 +140,13 @@ ring_slices::ring_slices(ring_member& owner, const ring_pieces& pieces)
     each.final_here.resize(each.pieces);
     each.to_send.reserve(each.pieces);
     each.parts.resize(own ? 0 : self().pieces * each.slots);
+    each.part_bytes.resize(each.parts.size());
+    each.finished_bytes.resize(each.finished.size());
     for (std::uint32_t slot = 0; slot < each.slots; ++slot)
       inputs_.push_back(own ? owner.own(slot).data() + self().slice.begin : room(rank, slot));
   }
   done_.reserve(self().pieces);
+  finished_packed_.reserve(self().pieces);
   missing_.resize(self().pieces);
   empty_rooms();
 }
@@ -159,7 +166,8 @@ void ring_slices::empty_rooms() {
 void ring_slices::begin(std::uint64_t number) {
   number_ = number;
   done_.clear();
-  finished_missing_ = sends_left_ = finished_packed_ = 0;
+  finished_packed_.clear();
+  finished_missing_ = sends_left_ = 0;
   closed_ = false;
   for (auto& each : ranks_) {
     each.final_here.assign(each.pieces, false);
@@ -223,7 +231,7 @@ std::span<float> ring_slices::memory_of(std::uint32_t from, const ring_transfer&
 }
 
 std::span<std::byte> ring_slices::landing_of(std::uint32_t from, const ring_transfer& what) {
-  if (owner_.format().exact()) return std::as_writable_bytes(memory_of(from, what));
+  if (!owner_.format().packs()) return std::as_writable_bytes(memory_of(from, what));
   const auto range = range_of(from, what);
   auto* at = what.finished
                  ? packed(packed_sum_, 0, range.begin)
@@ -241,10 +249,9 @@ std::byte* ring_slices::packed(const ring_memory::block& in, std::size_t number,
 
 std::span<const std::byte> ring_slices::outgoing(const ring_memory::block& in, std::size_t number,
                                                  element_range range, std::span<const float> values) {
-  if (owner_.format().exact()) return std::as_bytes(values);
+  if (!owner_.format().packs()) return std::as_bytes(values);
   auto* at = packed(in, number, range.begin);
-  owner_.format().pack(values, range.begin, at);
-  return {at, owner_.format().bytes(range)};
+  return {at, owner_.format().pack(values, range.begin, at)};
 }
 
 std::span<std::byte> ring_slices::on_announced(std::uint32_t from, const ring_transfer& what,
@@ -252,9 +259,10 @@ std::span<std::byte> ring_slices::on_announced(std::uint32_t from, const ring_tr
   auto* into = place_of(from, what);
   if (into == nullptr || *into != place::empty) return {};
   const auto memory = landing_of(from, what);
-  if (memory.size() != bytes) return {};
+  if (owner_.format().lists() ? bytes > memory.size() || bytes == 0 : bytes != memory.size()) return {};
   *into = place::lent;
-  return memory;
+  bytes_of(from, what) = static_cast<std::uint32_t>(bytes);
+  return memory.first(bytes);
 }
 
 void ring_slices::on_received(std::uint32_t from, const ring_transfer& what, bool whole) {
@@ -262,8 +270,9 @@ void ring_slices::on_received(std::uint32_t from, const ring_transfer& what, boo
   if (into == nullptr || *into != place::lent) return;
   *into = whole ? place::full : place::empty;
   if (!whole) return;
-  if (!owner_.format().exact())
-    owner_.format().unpack(landing_of(from, what).data(), range_of(from, what).begin, memory_of(from, what));
+  if (owner_.format().packs() && !owner_.format().unpack(landing_of(from, what).first(bytes_of(from, what)),
+                                                         range_of(from, what).begin, memory_of(from, what)))
+    return owner_.count_malformed(); // as one that never comes
   if (!what.finished) return count(what.place / ranks_[from].slots);
   --finished_missing_;
   check_complete();
@@ -332,12 +341,12 @@ void ring_slices::send_next_finished(std::uint32_t rank) {
   const auto piece = done_[which];
   const auto range = own_piece(piece);
   const std::span<const float> values{sum_.data() + range.begin, range.size()};
-  const bool first = which == finished_packed_; // it may be on its way to another rank already
+  const bool packed_before = which < finished_packed_.size(); // it may be on its way to another rank already
   const auto bytes =
-      first || owner_.format().exact()
-          ? outgoing(packed_sum_, 0, range, values)
-          : std::span<const std::byte>{packed(packed_sum_, 0, range.begin), owner_.format().bytes(range)};
-  finished_packed_ += first ? 1 : 0;
+      packed_before && owner_.format().packs()
+          ? std::span<const std::byte>{packed(packed_sum_, 0, range.begin), finished_packed_[which]}
+          : outgoing(packed_sum_, 0, range, values);
+  if (!packed_before) finished_packed_.push_back(bytes.size());
   send(rank, {.sum = number_, .finished = true, .place = static_cast<std::uint32_t>(piece)}, bytes);
 }
 

@@ -110,6 +110,13 @@ inline std::vector<element_range> parts_at(std::uint64_t seed, std::size_t eleme
   return parts;
 }
 
+// Leaves `kept` of a shard's gradient, spread over all of it, and what follows it.
+inline void thin_out(buffer& shard, const collective_shape& shape, std::uint64_t seed) {
+  const auto distance = shape.wire_elements / shape.kept;
+  for (std::size_t i = 0; i < shape.wire_elements; ++i)
+    if (i / distance >= shape.kept || i % distance != seed * 7 % distance) shard[i] = 0;
+}
+
 // The shard values and sums of a few steps, to be used in turn.
 struct steps {
   std::vector<std::vector<buffer>> shards;
@@ -118,6 +125,8 @@ struct steps {
   steps(std::size_t count, const collective_shape& shape) {
     for (std::size_t step = 0; step < count; ++step) {
       shards.push_back(shards_at(step, shape.shards, shape.elements));
+      for (std::uint32_t shard = 0; shape.kept > 0 && shard < shape.shards; ++shard)
+        thin_out(shards.back()[shard], shape, step + shard);
       sums.push_back(rounded_sum(shards.back(), 0, shape.shards, wire_format{shape}));
     }
   }

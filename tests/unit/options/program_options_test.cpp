@@ -152,6 +152,8 @@ TEST_CASE("program options: a bad value is one line with option, value and what 
   CHECK(refused("--workers 2x").starts_with("train: --workers 2x: not a whole number"));
   CHECK(refused("--workers 99999999999").starts_with("train: --workers 99999999999: too large"));
   CHECK(refused("--wire int8") == "train: --wire int8: no such format; accepted: float32, float16, bfloat16");
+  CHECK(refused("--top-k much") == "train: --top-k much: not a number; accepted: 0, or 0.0001 to 0.5");
+  CHECK(refused("--top-k 1").starts_with("train: --top-k 1: out of range; accepted: 0 (everything"));
   CHECK(refused("--bucket many") == "train: --bucket many: not a size; accepted: 0, or a size such as 4MiB");
   CHECK(refused("--bucket 2GiB").starts_with("train: --bucket 2GiB: out of range; accepted: 0, or 64"));
   CHECK(refused("--seed 1.5").starts_with("train: --seed 1.5: not a whole number"));

@@ -73,6 +73,25 @@ TEST_CASE("job settings: impossible combinations are refused") {
   CHECK(refusal([](auto& s) { s.join = "10.0.0.1:4100"; }).find("--token-file") != std::string::npos);
 }
 
+TEST_CASE("job settings: Top-K keeps a part of gradients that are not rounded, of few shards") {
+  CHECK(refusal([](auto& s) { s.top_k = 0.01; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.top_k = 0.6; }) ==
+        "--top-k 0.6: out of range; accepted: 0 (everything is summed), or 0.0001 to 0.5");
+  CHECK(refusal([](auto& s) { s.top_k = -0.01; }).starts_with("--top-k -0.01: out of range"));
+  CHECK(refusal([](auto& s) {
+          s.top_k = std::numeric_limits<double>::quiet_NaN();
+        }).starts_with("--top-k nan: out of range"));
+  CHECK(refusal([](auto& s) { s.top_k = 0.01, s.wire = "float16"; }) ==
+        "--top-k 0.01: the entries kept are not rounded, and --wire says float16; accepted: one of the two");
+  CHECK(
+      refusal([](auto& s) { s.top_k = 0.01, s.shards = s.global_batch = 128; }) ==
+      "--top-k 0.01: each of 128 --shards would have a residual in the state; accepted: with --shards up to "
+      "64");
+  job_settings one_tenth;
+  one_tenth.top_k = 0.1;
+  CHECK(decode_job_settings(encode(one_tenth)).value() == one_tenth); // JS-1
+}
+
 TEST_CASE("job settings: TLS is whole or not at all") {
   CHECK(refusal([](auto& s) { s.tls_cert = "c"; }) ==
         "--tls-cert c: a certificate without its key; accepted: with --tls-key FILE");

@@ -52,14 +52,16 @@ TEST_CASE("wire format: packing rounded values loses nothing, in any pieces (WF-
     const auto bytes = format.bytes({0, values.size()});
     CHECK(bytes == (type == element_type::float32 ? 4000U : 960U * 2 + 40U * 4));
     std::vector<std::byte> packed(bytes);
+    std::size_t used = 0;
     std::vector<float> back(values.size());
     for (const element_range part : {element_range{0, 5}, {5, 950}, {950, 970}, {970, 1000}}) {
       const std::span from{values};
-      format.pack(from.subspan(part.begin, part.size()), part.begin,
-                  packed.data() + format.offset(part.begin));
+      used += format.pack(from.subspan(part.begin, part.size()), part.begin,
+                          packed.data() + format.offset(part.begin));
       CHECK(format.bytes(part) == format.offset(part.end) - format.offset(part.begin));
     }
-    format.unpack(packed.data(), 0, back);
+    CHECK(used == bytes);
+    CHECK(format.unpack(packed, 0, back));
     for (std::size_t i = 0; i < values.size(); ++i)
       CHECK(same_bits(back[i], values[i]));
   }

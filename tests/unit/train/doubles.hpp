@@ -18,11 +18,13 @@
 #include "runtime/base/buffer_pool.hpp"
 #include "runtime/base/counter_rng.hpp"
 #include "runtime/policy/canonical_sum.hpp"
+#include "runtime/policy/group_table.hpp"
 #include "runtime/seams/clock.hpp"
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
 #include "runtime/seams/sum_parts.hpp"
 #include "runtime/train/step_engine.hpp"
+#include "runtime/train/top_k.hpp"
 
 namespace troupe::testing {
 
@@ -72,6 +74,9 @@ public:
     taken_ = touched_memory{sum_.slots() * stride * sizeof(float)};
     for (std::uint32_t slot = 0; slot < sum_.slots(); ++slot)
       pointers_.push_back(taken_.as<float>().data() + slot * stride);
+    if (shape.group_bytes > 0)
+      groups_ = std::make_unique<group_table>(
+          world, [](std::uint32_t, group_outcome outcome) { outcome.deliver(); });
     for (std::uint32_t rank = 0; rank < world; ++rank)
       ranks_.push_back(std::make_unique<member>(*this, rank));
   }
@@ -80,6 +85,7 @@ public:
     aborted_ = true;
     for (auto& waiting : arrived_)
       if (waiting) std::exchange(waiting, {})(error{errc::aborted, "test"});
+    if (groups_) groups_->abort();
   }
   void begin_generation() { numbered_ = 0; } // its sums are counted from 1 (CO-4)
   void skip_receipt() { ++numbered_; }       // as if a sum had been made without these ranks
@@ -87,14 +93,16 @@ public:
   std::uint64_t parts{0};                                    // begun by any rank
   std::function<void(std::uint32_t, element_range)> on_part; // rank, part: as it is begun
   std::function<void()> before_sum;
-  std::function<void(std::span<float>)> corrupt; // changes a sum before it is handed out
+  std::function<void(std::uint32_t)> on_group_call; // rank: as it calls
+  std::function<void(std::span<float>)> corrupt;    // changes a sum before it is handed out
 
 private:
-  class member final : public communicator {
+  class member final : public communicator, private rank_group {
   public:
     member(test_collective& all, std::uint32_t rank)
         : all_{all}
         , rank_{rank} {}
+    rank_group* group() override { return all_.groups_ ? this : nullptr; }
     std::span<float> contribution(std::size_t index) override {
       return all_.slots_[all_.sum_.first_slot(rank_) + index];
     }
@@ -103,6 +111,15 @@ private:
     void abort() noexcept override { all_.abort(); }
 
   private:
+    std::uint32_t rank() const override { return rank_; }
+    std::uint32_t world() const override { return all_.groups_->world(); }
+    void start(const group_operation& what, group_done done) override {
+      if (all_.on_group_call) all_.on_group_call(rank_);
+      all_.groups_->start(rank_, what, std::move(done));
+    }
+    expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t>) override {
+      return error{errc::bad_argument, "test: groups are not split"};
+    }
     test_collective& all_;
     std::uint32_t rank_;
   };
@@ -137,7 +154,7 @@ private:
     ++numbered_;
     if (corrupt) corrupt(result_);
     for (auto& waiting : arrived_)
-      std::exchange(waiting, {})(reduction{result_, numbered_});
+      if (waiting) std::exchange(waiting, {})(reduction{result_, numbered_}); // none: aborted meanwhile
   }
 
   canonical_sum sum_;
@@ -148,6 +165,7 @@ private:
   std::vector<float> result_;
   std::vector<all_reduce_done> arrived_;
   std::vector<sum_parts> left_; // by rank
+  std::unique_ptr<group_table> groups_;
   std::vector<std::unique_ptr<member>> ranks_;
   std::uint64_t numbered_{0};
   bool aborted_{false};
@@ -320,7 +338,7 @@ struct worker {
       : rule{std::move(make_optimizer(optimizer).value())}
       , store{seed}
       , kernels{store}
-      , engine{(store.freeze(rule->slot_names()),
+      , engine{(freeze_state(store, *rule, settings.shards, settings.top_k),
                 step_context{kernels, store, *rule, queue, clock, box, observer}),
                settings} {}
 

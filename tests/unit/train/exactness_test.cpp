@@ -116,6 +116,22 @@ TEST_CASE("step engine: rounded gradients give the same bits for any number of r
   }
 }
 
+TEST_CASE("step engine: Top-K gives the same bits for any number of ranks, and after any change of them "
+          "(SE-7, SH-6, SE-11)") {
+  for (auto made : recipes()) {
+    const auto all = run(made, {{1, 50}});
+    made.settings.top_k = 0.3;
+    const auto alone = run(made, {{1, 50}});
+    CHECK(alone != all);
+    for (const std::uint32_t world : {2U, 3U, 4U, 5U, 8U, 9U})
+      CHECK(run(made, {{world, 50}}) == alone);
+    CHECK(run(made, {{4, 17}, {2, 18}, {3, 50}}, true) == alone);
+    made.settings.bucket_bytes = 64; // nothing can be begun early
+    made.settings.whole_every = 7;
+    CHECK(run(made, {{4, 14}, {2, 35}, {3, 50}}, true) == alone);
+  }
+}
+
 TEST_CASE("step engine: other settings give other bits") {
   auto made = recipes();
   std::vector<std::string> digests;

@@ -46,7 +46,7 @@ expected<void> check(const collective_shape& shape) {
 bool same(const collective_shape& a, const collective_shape& b) {
   return a.generation == b.generation && a.world == b.world && a.shards == b.shards &&
          a.elements == b.elements && a.group_bytes == b.group_bytes && a.wire == b.wire &&
-         a.wire_elements == b.wire_elements;
+         a.wire_elements == b.wire_elements && a.kept == b.kept;
 }
 
 } // namespace
