@@ -88,8 +88,8 @@ bool possible(ring_way way, const collective_shape& shape) {
   case ring_way::exchange:
     return shape.world > 1 && message && first_slots(shape.shards, shape.world)[1] <= exchange_slots_max;
   case ring_way::doubling:
-    return shape.elements * sizeof(float) <= limits::ring_message_bytes_max &&
-           doubles(shape.shards, shape.world);
+    return message && doubles(shape.shards, shape.world) && // partial sums of lists grow with each round
+           (shape.kept == 0 || shape.elements * sizeof(float) <= limits::ring_message_bytes_max);
   case ring_way::slices:
     return shape.world > 1;
   }
