@@ -77,7 +77,7 @@ public:
     auto& env = seams_.env();
     if (in.what_.settings.collective != "ring") return;
     machine_ = "host" + std::to_string(process.host());
-    sums_ = in.sums_.make_collective(process, env.network.self());
+    sums_ = in.sums_.make_collective(in.machine_.world, process, env.network.self());
     over_network_.emplace(environment_with(env, env.network, *sums_));
   }
   [[nodiscard]] environment& env() { return over_network_ ? *over_network_ : seams_.env(); }
