@@ -92,7 +92,7 @@ constexpr std::array<job_option, 34> table{{
     {"--transport", "NAME", workers, "messages between processes: tcp, or shm on one host (tcp)", "tcp, shm",
      text_value<&js::transport>},
     {"--collective", "NAME", workers,
-     "sums: shm in a host's memory, ring over the network, auto as fits, or both (auto)", "auto, shm, ring",
+     "sums: shm in a host's memory, ring over the network, auto as fits (auto)", "auto, shm, ring",
      text_value<&js::collective>},
     {"--spin", "DURATION", workers, "look for messages that long before sleeping; needs spare cores (0ms)",
      "a duration such as 50us", span_of_time<&js::spin>},
