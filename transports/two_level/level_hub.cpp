@@ -72,6 +72,7 @@ void level_hub::close() {
 
 void level_hub::enter(const std::shared_ptr<level_member>& who) {
   newest_ = who;
+  left_ = false;
   entered_ = who->shape().generation.value();
   placed_ = false;
   for (const auto rank : who->neighbours()) {
@@ -93,7 +94,7 @@ void level_hub::enter(const std::shared_ptr<level_member>& who) {
 }
 
 void level_hub::leave(const std::shared_ptr<level_member>& who) {
-  if (newest_ == who) newest_ = nullptr;
+  left_ = left_ || newest_ == who;
 }
 
 void level_hub::tell_end(const level_member& who) {
@@ -173,7 +174,7 @@ void level_hub::on_bulk_received(incarnation_id from, std::uint64_t transfer, ex
 
 void level_hub::on_path_lost(incarnation_id from, const error& cause) {
   if (between_ != nullptr) between_->on_path_lost(from, cause);
-  const auto rank = neighbour(from);
+  const auto rank = left_ ? std::nullopt : neighbour(from);
   const bool own_host = rank && newest_->plan().host_of(*rank) == newest_->host_index();
   if (own_host && unreachable_) unreachable_(newest_->shape().generation, from, cause);
 }

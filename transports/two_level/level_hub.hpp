@@ -1,8 +1,9 @@
 // Level hub: what ranks of a generation that sums in two levels say to each other, beside the level between.
 //
 // Flow:     transport -> [hub] -> the member of this process; what is not its own -> the level between
-// Owns:     the newest member, until it has left; what peers said of generations still to come. The transport
-//           is lent, and shared with the level between (`share`).
+// Owns:     the newest member, also once it has left: it still passes on who was the first to end (LM-2),
+//           until the next one enters; what peers said of generations still to come. The transport is lent,
+//           and shared with the level between (`share`).
 // Runs on:  the event loop; the executors may be asked for on any thread.
 // A host's first rank makes the level inside, and tells the others where it is. Whoever ends says so (LM-2).
 // Invariants:
@@ -123,6 +124,7 @@ private:
   transport_listener* between_{nullptr};
   collective::unreachable_handler unreachable_;
   std::shared_ptr<level_member> newest_;
+  bool left_{false};
   std::uint64_t entered_{0}; // the newest generation
   bool placed_{false};       // its level inside is on its way, or there
   std::map<incarnation_id, heard> heard_;

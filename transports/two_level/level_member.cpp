@@ -178,12 +178,14 @@ void level_member::retire() {
   ended_.store(true);
   done_ = {};
   early_parts_.clear();
+  sum_ = {};
   std::unique_ptr<communicator> inside;
   std::unique_ptr<communicator> between;
   {
     const std::lock_guard lock{mutex_};
     inside = std::move(inside_);
     between = std::move(between_);
+    early_ = {};
   }
   hub_->loop().post([self = shared_from_this()] { self->hub_->leave(self); });
 }
