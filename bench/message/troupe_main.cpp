@@ -17,6 +17,7 @@
 #include "bench/message/urgent_trips.hpp"
 #include "cli/run/host_environment.hpp"
 #include "runtime/host/secret_fd.hpp"
+#include "runtime/policy/timeouts.hpp"
 #include "runtime/session/session_transport.hpp"
 #include "transports/rendezvous/asio_rendezvous.hpp"
 #include "transports/ucx/lanes.hpp"
@@ -85,9 +86,8 @@ expected<std::unique_ptr<host_environment>> open_host(const program_options& opt
 }
 
 void run_loop(host_environment& here, const program_options& options) {
-  if (options.wake == "sleep") return here.loop().run();
-  while (!here.loop().io().stopped())
-    here.loop().io().poll();
+  if (options.wake == "poll") here.loop().spin_for(spin_max);
+  here.loop().run();
 }
 
 // -- The end that answers --

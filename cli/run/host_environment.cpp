@@ -17,6 +17,7 @@ expected<std::unique_ptr<host_environment>> host_environment::open(log_level qui
   auto network = ucx_transport::open(made->loop_.io(), made->clock_, self, std::move(lanes));
   if (!network) return network.failure();
   made->network_ = std::move(*network);
+  made->loop_.look_with([there = made->network_.get()] { return there->look(); });
   made->env_ = std::make_unique<environment>(
       environment{made->loop_, made->clock_, made->random_, *made->network_, made->collectives_,
                   made->compute_, made->reader_, made->storage_thread_, made->files_, made->processes_,

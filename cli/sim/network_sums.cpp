@@ -14,6 +14,7 @@ namespace {
 ring_settings settings_of(std::uint64_t seed) {
   const counter_rng random{seed, stream_of("sums over the network")};
   ring_settings settings{.piece_bytes = std::size_t{64} << random.bits(1) % 3};
+  if (random.bits(2) % 2 == 1) settings.loop_bytes = 0;
   if (random.bits(0) % 3 == 1) settings.way = ring_way::exchange;
   if (random.bits(0) % 3 == 2) settings.way = ring_way::slices;
   return settings;

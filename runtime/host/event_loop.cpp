@@ -39,6 +39,7 @@ struct event_loop::state {
   bool wake_posted{false};
   bool closing{false};
   duration spin{0};
+  inline_function<bool()> look;
   handler_memory wake_memory;
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
@@ -46,7 +47,8 @@ struct event_loop::state {
   // Some handlers, or one after a sleep.
   void run_some() {
     for (const auto end = std::chrono::steady_clock::now() + spin; spin > duration{0} && !io.stopped();) {
-      if (io.poll() > 0) return;
+      const bool did = look && look();
+      if (io.poll() > 0 || did) return;
       if (std::chrono::steady_clock::now() >= end) break;
     }
     io.run_one();
@@ -58,9 +60,17 @@ struct event_loop::state {
                       boost::asio::bind_allocator(handler_allocator<void>{wake_memory}, [this] { turn(); }));
   }
 
+  // What was posted before it, and what that posts (EL-3): mostly the flush of what an actor has sent.
   void turn() {
     std::unique_lock lock{mutex};
-    wake_posted = false;
+    run_ring(lock);
+    run_ring(lock);
+    const bool more = wake_posted = !ring.empty();
+    lock.unlock();
+    if (more) wake();
+  }
+
+  void run_ring(std::unique_lock<std::mutex>& lock) {
     for (auto left = ring.size(); left > 0 && !io.stopped(); --left) {
       {
         task work_now = ring.pop();
@@ -69,10 +79,6 @@ struct event_loop::state {
       }
       lock.lock();
     }
-    if (ring.empty() || wake_posted) return;
-    wake_posted = true;
-    lock.unlock();
-    wake();
   }
 };
 
@@ -109,6 +115,10 @@ void event_loop::stop() {
 
 void event_loop::spin_for(duration longest) {
   state_->spin = longest;
+}
+
+void event_loop::look_with(inline_function<bool()> look) {
+  state_->look = std::move(look);
 }
 
 bool event_loop::run_until(inline_function<bool()> done, duration limit) {

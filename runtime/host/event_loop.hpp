@@ -7,7 +7,8 @@
 // Invariants:
 //   EL-1    tasks run one at a time, in the order posted, never inside `post`.
 //   EL-2    no exception escapes a task.
-//   EL-3    posted tasks do not starve descriptors and timers: one turn runs what was posted before it began.
+//   EL-3    posted tasks do not starve descriptors and timers: one turn runs what was posted before it began,
+//           and what that posted.
 //   EL-4    posting does not allocate once the ring has grown to the largest burst.
 #pragma once
 
@@ -37,6 +38,8 @@ public:
   // Before it sleeps, `run` looks that long whether there is something to do: sooner there, at the cost of a
   // core. 0, the default: never. On the loop, or before `run`.
   void spin_for(duration longest);
+  // `look`: what it asks then, beside its descriptors; true: there was something, and it was done.
+  void look_with(inline_function<bool()> look);
   // Runs until `done` holds (asked after each handler); false when `limit` passed or `stop` was called
   // before that. For a main's or a test's own thread.
   [[nodiscard]] bool run_until(inline_function<bool()> done, duration limit);

@@ -79,7 +79,8 @@ public:
                          bulk_done done) = 0;
   // Says goodbye where possible, then closes; never blocks. Unknown peers are ignored.
   virtual void close(incarnation_id peer) = 0;
-  // Ends the path without a word: to the peer it has failed, and it may be opened again. Not announced here.
+  // Ends the path without a word; it may be opened again, which tells the peer that this one has failed. Not
+  // announced here.
   virtual void drop(incarnation_id peer) = 0;
 };
 

@@ -131,7 +131,8 @@ ring_collective::connect(const std::string& descriptor, const collective_shape& 
                                          " of generation " + to_string(shape.generation)};
   if (auto good = check(shape, parts->way, parts->piece_bytes); !good) return good.failure();
   try {
-    auto member = ring_member::make(hub_, shape, rank, parts->way, parts->piece_bytes);
+    auto member = ring_member::make(hub_, shape, rank, parts->way,
+                                    {.bytes = parts->piece_bytes, .loop_bytes = settings_.loop_bytes});
     hub_->loop().post([hub = hub_, member] { hub->enter(member); });
     return std::unique_ptr<communicator>{std::make_unique<ring_communicator>(std::move(member))};
   } catch (const std::bad_alloc&) {

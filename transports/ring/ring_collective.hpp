@@ -26,6 +26,8 @@ namespace troupe {
 struct ring_settings {
   std::optional<ring_way> way{}; // empty: the cheapest (ring_plan.hpp)
   std::size_t piece_bytes{limits::ring_piece_bytes};
+  std::size_t loop_bytes{
+      limits::ring_loop_bytes}; // of a piece's contributions: no more are added up on the loop
 };
 
 class ring_collective final : public collective {

@@ -33,10 +33,10 @@ ring_member::ring_member(std::shared_ptr<ring_hub> hub, const collective_shape& 
 }
 
 std::shared_ptr<ring_member> ring_member::make(std::shared_ptr<ring_hub> hub, const collective_shape& shape,
-                                               rank_id rank, ring_way way, std::size_t piece_bytes) {
+                                               rank_id rank, ring_way way, const ring_pieces& pieces) {
   std::shared_ptr<ring_member> made{new ring_member{std::move(hub), shape, rank}};
   made->outgoing_.reserve(ring_header_bytes + limits::ring_message_bytes_max);
-  made->way_ = make_ring_sum(way, *made, piece_bytes / sizeof(float));
+  made->way_ = make_ring_sum(way, *made, pieces);
   if (shape.group_bytes > 0) made->group_ = make_ring_group(made);
   return made;
 }

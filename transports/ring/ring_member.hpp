@@ -43,7 +43,7 @@ public:
   // On the device: allocates and touches. Throws std::bad_alloc.
   [[nodiscard]] static std::shared_ptr<ring_member> make(std::shared_ptr<ring_hub> hub,
                                                          const collective_shape& shape, rank_id rank,
-                                                         ring_way way, std::size_t piece_bytes);
+                                                         ring_way way, const ring_pieces& pieces);
 
   // --- the communicator's side; on the device but for abort and arrivals (any thread) ---
   [[nodiscard]] std::span<float> contribution(std::size_t index);

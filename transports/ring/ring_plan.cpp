@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/policy/canonical_plan.hpp"
+#include "runtime/policy/wire_format.hpp"
 #include "transports/ring/limits.hpp"
 
 namespace troupe {
@@ -20,9 +21,14 @@ constexpr std::array<std::pair<ring_way, std::string_view>, 4> names{{{ring_way:
                                                                       {ring_way::doubling, "doubling"},
                                                                       {ring_way::slices, "slices"}}};
 
+// Bytes of one contribution on its way.
+std::size_t travelling(const collective_shape& shape) {
+  return wire_format{shape}.bytes({0, shape.elements});
+}
+
 // What one rank spends, in microseconds; the largest share of contributions is rank 0's (CP-1).
 double cost_of(ring_way way, const collective_shape& shape) {
-  const auto bytes = static_cast<double>(shape.elements * sizeof(float));
+  const auto bytes = static_cast<double>(travelling(shape));
   const auto others = static_cast<double>(shape.world) - 1;
   const auto slots = static_cast<double>(first_slots(shape.shards, shape.world)[1]);
   switch (way) {
@@ -65,7 +71,7 @@ bool doubles(std::uint32_t shards, std::uint32_t world) {
 }
 
 bool possible(ring_way way, const collective_shape& shape) {
-  const bool message = shape.elements * sizeof(float) <= limits::ring_message_bytes_max;
+  const bool message = travelling(shape) <= limits::ring_message_bytes_max;
   switch (way) {
   case ring_way::alone:
     return shape.world == 1;

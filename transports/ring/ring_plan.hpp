@@ -27,6 +27,10 @@ enum class ring_way : std::uint8_t {
 
 // The elements that `rank` adds up for all.
 [[nodiscard]] element_range slice_of(std::size_t elements, std::uint32_t world, std::uint32_t rank);
+struct ring_pieces {
+  std::size_t bytes{0};      // of a piece, at most
+  std::size_t loop_bytes{0}; // ring_settings::loop_bytes
+};
 [[nodiscard]] std::size_t pieces_of(const element_range& slice, std::size_t piece_elements);
 [[nodiscard]] element_range piece_of(const element_range& slice, std::size_t piece_elements,
                                      std::size_t number);

@@ -1,9 +1,9 @@
 // Ring slices: every rank adds up its slice of the elements from all contributions and sends it to all.
 //
 // Flow:     contributions, piece by piece -> the slice's owner -> all of a piece are there: evaluation (on
-//           the lane) -> the finished piece to everybody
+//           the loop or the lane) -> the finished piece to everybody
 // Owns:     room for the others' contributions to the own slice, and the sum.
-// Runs on:  the event loop; pieces are evaluated on the lane.
+// Runs on:  the event loop; pieces with many contributions are evaluated on the lane.
 //
 // A sum in parts: a piece leaves, or is evaluated, once this rank's contributions to it are final.
 // Invariants:
@@ -27,7 +27,7 @@ enum class place : std::uint8_t { empty, lent, full };
 
 class ring_slices final : public ring_sum {
 public:
-  ring_slices(ring_member& owner, std::size_t piece_elements);
+  ring_slices(ring_member& owner, const ring_pieces& pieces);
   void begin(std::uint64_t number) override;
   [[nodiscard]] bool in_parts() const override { return true; }
   void ready(element_range all_so_far) override;
@@ -82,6 +82,7 @@ private:
   }
   void empty_rooms();
   void count(std::size_t piece);
+  void evaluate(std::size_t piece);
   void on_evaluated(std::size_t piece);
   void pump(std::uint32_t rank);
   void send_next_part(std::uint32_t rank);
@@ -92,6 +93,7 @@ private:
 
   ring_member& owner_;
   const std::size_t piece_elements_;
+  const bool on_loop_;
   std::vector<neighbour> ranks_;
   ring_memory::block rooms_, sum_;
   // Where the wire rounds: packed own contributions, rooms and sum, each as long as all elements.
@@ -107,9 +109,10 @@ private:
   bool closed_{false}; // this rank's contributions are all final, and it waits for the sum
 };
 
-ring_slices::ring_slices(ring_member& owner, std::size_t piece_elements)
+ring_slices::ring_slices(ring_member& owner, const ring_pieces& pieces)
     : owner_{owner}
-    , piece_elements_{piece_elements}
+    , piece_elements_{pieces.bytes / sizeof(float)}
+    , on_loop_{owner.plan().slots() * pieces.bytes <= pieces.loop_bytes}
     , ranks_(owner.shape().world)
     , sum_{owner.memory().take(owner.shape().elements)} {
   const auto& shape = owner.shape();
@@ -269,13 +272,21 @@ void ring_slices::on_received(std::uint32_t from, const ring_transfer& what, boo
 // One contribution more to an own piece is there, or this rank has called.
 void ring_slices::count(std::size_t piece) {
   if (--missing_[piece] != 0) return;
+  if (on_loop_) { // while it is in the processor's cache
+    evaluate(piece);
+    return on_evaluated(piece);
+  }
   owner_.on_lane([this, piece] {
-    const auto range = own_piece(piece);
-    const auto base = self().slice.begin;
-    owner_.plan().evaluate(inputs_, range.begin - base, range.end - base, sum_.data() + base,
-                           store_kind::cached, base);
+    evaluate(piece);
     owner_.on_loop([this, piece] { on_evaluated(piece); });
   });
+}
+
+void ring_slices::evaluate(std::size_t piece) {
+  const auto range = own_piece(piece);
+  const auto base = self().slice.begin;
+  owner_.plan().evaluate(inputs_, range.begin - base, range.end - base, sum_.data() + base,
+                         store_kind::cached, base);
 }
 
 void ring_slices::on_evaluated(std::size_t piece) {
@@ -358,8 +369,8 @@ void ring_slices::check_complete() {
 
 } // namespace
 
-std::unique_ptr<ring_sum> make_ring_slices(ring_member& owner, std::size_t piece_elements) {
-  return std::make_unique<ring_slices>(owner, piece_elements);
+std::unique_ptr<ring_sum> make_ring_slices(ring_member& owner, const ring_pieces& pieces) {
+  return std::make_unique<ring_slices>(owner, pieces);
 }
 
 } // namespace troupe

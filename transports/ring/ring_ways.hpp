@@ -13,10 +13,10 @@ class ring_member;
 // `owner` outlives it. `alone` needs none: null. On the device; throws std::bad_alloc.
 [[nodiscard]] std::unique_ptr<ring_sum> make_ring_exchange(ring_member& owner);
 [[nodiscard]] std::unique_ptr<ring_sum> make_ring_doubling(ring_member& owner);
-[[nodiscard]] std::unique_ptr<ring_sum> make_ring_slices(ring_member& owner, std::size_t piece_elements);
+[[nodiscard]] std::unique_ptr<ring_sum> make_ring_slices(ring_member& owner, const ring_pieces& pieces);
 
 [[nodiscard]] inline std::unique_ptr<ring_sum> make_ring_sum(ring_way way, ring_member& owner,
-                                                             std::size_t piece_elements) {
+                                                             const ring_pieces& pieces) {
   switch (way) {
   case ring_way::alone:
     return nullptr;
@@ -25,7 +25,7 @@ class ring_member;
   case ring_way::doubling:
     return make_ring_doubling(owner);
   case ring_way::slices:
-    return make_ring_slices(owner, piece_elements);
+    return make_ring_slices(owner, pieces);
   }
   return nullptr;
 }

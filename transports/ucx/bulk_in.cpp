@@ -1,7 +1,8 @@
-// Bulk transfers in: the listener lends a span, pieces are received straight into it.
+// Bulk transfers in: the listener lends a span, pieces are received into it.
 //
 // Pieces come in order of their offsets; one that does not fit what was announced ends the path. The span
 // goes back to the listener once UCX writes into it no more.
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -32,15 +33,14 @@ void ucx_engine::receive_announcement(ucx_connection& path, const bulk_body& bod
 ucs_status_t ucx_engine::on_piece(void* engine, const void* header, std::size_t header_bytes, void* data,
                                   std::size_t bytes, const ucp_am_recv_param_t* param) {
   auto& self = *static_cast<ucx_engine*>(engine);
-  if ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0) {
-    self.count_fault(frame_fault::malformed);
-    return UCS_OK;
-  }
-  return self.receive_piece({static_cast<const std::byte*>(header), header_bytes}, data, bytes);
+  const bool whole = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0;
+  const auto status =
+      self.receive_piece({static_cast<const std::byte*>(header), header_bytes}, data, bytes, whole);
+  return whole ? UCS_OK : status; // `data` of a whole one stays UCX's
 }
 
-ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* descriptor,
-                                       std::size_t bytes) {
+ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* data, std::size_t bytes,
+                                       bool whole) {
   auto fault = frame_fault::none;
   const auto piece = read_piece_header(header, job_, fault);
   if (!piece) {
@@ -64,11 +64,16 @@ ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* 
   auto* target = bulk.target.data() + bulk.offset;
   bulk.offset += bytes;
   ++bulk.pieces_in;
+  if (whole) {
+    std::memcpy(target, data, bytes);
+    piece_received(bulk, bytes, UCS_OK);
+    return UCS_OK;
+  }
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.cb.recv_am = &ucx_engine::on_piece_received;
   params.user_data = &bulk;
-  auto* request = ucp_am_recv_data_nbx(worker_->handle(), descriptor, target, bytes, &params);
+  auto* request = ucp_am_recv_data_nbx(worker_->handle(), data, target, bytes, &params);
   if (!UCS_PTR_IS_PTR(request)) piece_received(bulk, bytes, UCS_PTR_STATUS(request));
   return UCS_OK;
 }
@@ -88,9 +93,13 @@ void ucx_engine::piece_received(incoming_bulk& bulk, std::size_t bytes, ucs_stat
     return;
   }
   counters_.bytes_received += bytes;
-  if (bulk.received != bulk.target.size() || path.close_wanted || path.state > path_state::open) return;
+  if (path.close_wanted || path.state > path_state::open) return;
+  const bulk_body body{.transfer = bulk.transfer, .bytes = bulk.received};
+  if (bulk.received != bulk.target.size()) {
+    if (pieces_whole()) send_owed(path, frame_kind::bulk_taken, std::as_bytes(std::span{&body, 1}));
+    return;
+  }
   ++counters_.bulk_received;
-  const bulk_body body{.transfer = bulk.transfer, .bytes = bulk.target.size()};
   path.incoming.erase(bulk.transfer);
   send_owed(path, frame_kind::bulk_complete, std::as_bytes(std::span{&body, 1}));
   if (listener_ != nullptr) listener_->on_bulk_received(path.peer, body.transfer, {});

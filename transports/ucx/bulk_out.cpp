@@ -1,7 +1,10 @@
-// Bulk transfers out: announce, wait for room, send pieces by rendezvous, wait for "complete".
+// Bulk transfers out: announce, wait for room, send pieces, wait for "complete".
 //
-// `done` is called once no piece is held by UCX and the outcome is known (TR-3, TR-4): success only when
-// the receiver has said that everything has arrived.
+// Over tcp a piece is one message: UCX copies it into a segment, and out of one, whatever it is asked for;
+// its own rendezvous would cost two messages more. A window of pieces keeps what is urgent from waiting
+// behind them. Over other lanes pieces go by UCX's rendezvous. `done` is called once no piece is held by UCX
+// and the outcome is known (TR-3, TR-4): success only when the receiver has said that everything has arrived.
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,17 +49,21 @@ void ucx_engine::send_bulk(incarnation_id peer, std::uint64_t transfer, std::spa
 
 void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, const bulk_body& body) {
   const auto found = path.outgoing.find(body.transfer);
-  if (found == path.outgoing.end() || found->second->source.size() != body.bytes) {
+  if (found == path.outgoing.end()) {
     ++counters_.dropped_malformed;
     return;
   }
   auto& bulk = *found->second;
-  if (kind == frame_kind::bulk_accept && !bulk.accepted) {
+  const bool whole = bulk.source.size() == body.bytes;
+  if (kind == frame_kind::bulk_taken && body.bytes > bulk.taken && body.bytes <= bulk.offset) {
+    bulk.taken = body.bytes;
+    send_pieces(bulk);
+  } else if (kind == frame_kind::bulk_accept && whole && !bulk.accepted) {
     bulk.accepted = true;
     send_pieces(bulk);
-  } else if (kind == frame_kind::bulk_refuse && !bulk.accepted) {
+  } else if (kind == frame_kind::bulk_refuse && whole && !bulk.accepted) {
     bulk.failure = error{errc::refused, "transfer " + std::to_string(bulk.transfer) + " was refused"};
-  } else if (kind == frame_kind::bulk_complete && bulk.offset == bulk.source.size()) {
+  } else if (kind == frame_kind::bulk_complete && whole && bulk.offset == body.bytes) {
     bulk.complete = true;
   } else {
     ++counters_.dropped_malformed;
@@ -64,32 +71,36 @@ void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, cons
   settle(bulk);
 }
 
+// Not from where UCX dispatches what waited: a send there would overtake what still waits.
 void ucx_engine::send_pieces(outgoing_bulk& bulk) {
-  for (unsigned i = 0; i < settings_.bulk_pieces_in_flight; ++i) {
-    auto& piece = bulk.pieces[i];
-    while (piece.bulk == nullptr && bulk.offset < bulk.source.size() && !bulk.failure && !bulk.rejected) {
-      piece.bulk = &bulk;
-      piece.bytes = std::min(settings_.bulk_piece_bytes, bulk.source.size() - bulk.offset);
-      piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, 0),
-                      .transfer = bulk.transfer,
-                      .offset = bulk.offset};
-      ucp_request_param_t params{};
-      params.op_attr_mask =
-          UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-      params.flags = UCP_AM_SEND_FLAG_RNDV;
-      params.cb.send = &ucx_engine::on_piece_sent;
-      params.user_data = &piece;
-      const auto* source = bulk.source.data() + bulk.offset;
-      bulk.offset += piece.bytes;
-      ++bulk.pieces_out;
-      auto* request = ucp_am_send_nbx(bulk.owner->endpoint, am_pieces, &piece.header, sizeof(piece.header),
-                                      source, piece.bytes, &params);
-      if (UCS_PTR_IS_PTR(request))
-        kick();
-      else
-        piece_sent(piece, UCS_PTR_STATUS(request));
-    }
+  const auto window = settings_.bulk_pieces_in_flight * settings_.bulk_piece_bytes;
+  while (bulk.offset < bulk.source.size() && bulk.offset - bulk.taken < window) {
+    const auto free = std::ranges::find(bulk.pieces, nullptr, &outgoing_piece::bulk);
+    if (free == bulk.pieces.end() || bulk.failure || bulk.rejected) return;
+    send_piece(bulk, *free);
   }
+}
+
+void ucx_engine::send_piece(outgoing_bulk& bulk, outgoing_piece& piece) {
+  piece.bulk = &bulk;
+  piece.bytes = std::min(settings_.bulk_piece_bytes, bulk.source.size() - bulk.offset);
+  piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, 0),
+                  .transfer = bulk.transfer,
+                  .offset = bulk.offset};
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.flags = pieces_whole() ? UCP_AM_SEND_FLAG_EAGER : UCP_AM_SEND_FLAG_RNDV;
+  params.cb.send = &ucx_engine::on_piece_sent;
+  params.user_data = &piece;
+  const auto* source = bulk.source.data() + bulk.offset;
+  bulk.offset += piece.bytes;
+  ++bulk.pieces_out;
+  auto* request = ucp_am_send_nbx(bulk.owner->endpoint, am_pieces, &piece.header, sizeof(piece.header),
+                                  source, piece.bytes, &params);
+  if (UCS_PTR_IS_PTR(request))
+    kick();
+  else
+    piece_sent(piece, UCS_PTR_STATUS(request));
 }
 
 void ucx_engine::on_piece_sent(void* request, ucs_status_t status, void* argument) {
@@ -98,14 +109,18 @@ void ucx_engine::on_piece_sent(void* request, ucs_status_t status, void* argumen
   auto& engine = *bulk.owner->engine;
   ucp_request_free(request);
   engine.piece_sent(piece, status);
-  if (!bulk.failure) engine.send_pieces(bulk);
-  engine.settle(bulk);
+  if (bulk.failure)
+    engine.settle(bulk);
+  else
+    engine.later(
+        [&engine, path = bulk.owner->id, transfer = bulk.transfer] { engine.go_on(path, transfer); });
 }
 
 void ucx_engine::piece_sent(outgoing_piece& piece, ucs_status_t status) {
   auto& bulk = *std::exchange(piece.bulk, nullptr);
   --bulk.pieces_out;
   counters_.bytes_sent += piece.bytes;
+  if (!pieces_whole() && status == UCS_OK) bulk.taken += piece.bytes; // by rendezvous: the receiver has it
   if (status == UCS_OK || bulk.failure) return;
   if (status == UCS_ERR_REJECTED) {
     bulk.rejected = true;
@@ -114,6 +129,15 @@ void ucx_engine::piece_sent(outgoing_piece& piece, ucs_status_t status) {
   bulk.failure = error{errc::path_lost,
                        "transfer " + std::to_string(bulk.transfer) + " broke: " + ucs_status_string(status)};
   if (bulk.owner->state != path_state::draining) lose_later(*bulk.owner, "sending a piece", status);
+}
+
+void ucx_engine::go_on(std::uint64_t of, std::uint64_t transfer) {
+  auto* path = find(of);
+  if (path == nullptr || path->state == path_state::draining) return;
+  const auto found = path->outgoing.find(transfer);
+  if (found == path->outgoing.end()) return;
+  send_pieces(*found->second);
+  settle(*found->second);
 }
 
 // Completes the transfer when nothing of it is held any more. `bulk` is gone afterwards.

@@ -32,8 +32,9 @@ struct outgoing_bulk {
   std::uint64_t transfer{0};
   std::span<const std::byte> source;
   bulk_done done;
-  std::size_t offset{0}; // of the next piece
-  unsigned pieces_out{0};
+  std::size_t offset{0};  // of the next piece
+  std::size_t taken{0};   // bytes known to have arrived
+  unsigned pieces_out{0}; // held by UCX
   bool accepted{false};
   bool rejected{false}; // the peer takes no more pieces: it is ending the path (UX-7)
   bool complete{false}; // the receiver has everything

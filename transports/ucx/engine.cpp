@@ -104,6 +104,8 @@ void ucx_engine::stop() {
 
 // --- turns of the loop ---
 
+// What UCX brought goes to the actors before UCX is asked again: the next turn queues behind their work, and
+// behind the flush of what they send.
 void ucx_engine::pump() {
   if (stopped_) return;
   in_pump_ = true;
@@ -111,19 +113,34 @@ void ucx_engine::pump() {
   unsigned calls = 0;
   unsigned events = 0;
   do {
-    for (auto made = worker_->progress(); made != 0 && calls < limits::ucx_progress_calls_max; ++calls) {
-      events += made;
-      made = worker_->progress();
-    }
+    events = worker_->progress();
     run_deferred();
     std::erase_if(greeting_, [this](ucx_connection* path) { return greet(*path); });
     await_drained();
-    ++calls;
-  } while (!deferred_.empty() && calls < limits::ucx_progress_calls_max);
+  } while (events == 0 && !deferred_.empty() && ++calls < limits::ucx_progress_calls_max);
   in_pump_ = false;
   idle_turns_ = events == 0 ? idle_turns_ + 1 : 0;
-  if (calls >= limits::ucx_progress_calls_max) again_ = true;
-  next_turn();
+  if (!deferred_.empty()) again_ = true;
+  if (events != 0)
+    schedule_behind();
+  else
+    next_turn();
+}
+
+void ucx_engine::schedule_behind() {
+  boost::asio::post(loop_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->schedule();
+  });
+}
+
+// Only what UCX has; the turn that this asks for does the rest, behind the work of the actors.
+bool ucx_engine::look() {
+  if (stopped_) return false;
+  in_pump_ = true;
+  const auto events = worker_->progress();
+  in_pump_ = false;
+  if (events != 0) kick();
+  return events != 0;
 }
 
 // At once, when the descriptor wakes us, or after a pause: while a peer does not answer its wire-up, UCX

@@ -1,7 +1,7 @@
 // UCX engine: what ucx_transport is made of. Private to this room.
 //
-// A turn of the loop (`pump`): progress UCX until it is quiet, do what its callbacks recorded (UX-5), then
-// arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
+// A turn of the loop (`pump`): progress UCX, do what its callbacks recorded (UX-5), then, where UCX was
+// quiet, arm the wake-up descriptor and wait, or pause. `kick` asks for another turn.
 //
 // Life of a path: connecting -> open -> (lingering) -> draining -> gone.
 //   connecting  hellos are on their way; ends once each side has heard and confirmed the other's, or at the
@@ -37,6 +37,7 @@ public:
   ucx_engine(boost::asio::io_context& loop, clock_seam& clock, incarnation_id self, ucx_settings settings,
              std::unique_ptr<ucx_worker> worker);
   void schedule(); // the next turn, as soon as the loop gets to it
+  bool look();     // as ucx_transport::look
   void stop();
 
   void set_job(job_id job, const path_secret& secret); // what came earlier is heard now
@@ -63,6 +64,7 @@ private:
   void pump();
   void kick();
   void next_turn();
+  void schedule_behind();
   void wait();
   void pause();
   void later(task work); // after the callbacks of this turn, or in the next one
@@ -122,6 +124,9 @@ private:
   // bulk_out.cpp
   void receive_bulk_answer(ucx_connection& path, frame_kind kind, const bulk_body& body);
   void send_pieces(outgoing_bulk& bulk);
+  void send_piece(outgoing_bulk& bulk, outgoing_piece& piece);
+  void go_on(std::uint64_t path, std::uint64_t transfer);
+  [[nodiscard]] bool pieces_whole() const { return settings_.transports == "tcp"; }
   void piece_sent(outgoing_piece& piece, ucs_status_t status);
   void settle(outgoing_bulk& bulk);
   void fail_outgoing(ucx_connection& path, const error& cause);
@@ -129,7 +134,7 @@ private:
 
   // bulk_in.cpp
   void receive_announcement(ucx_connection& path, const bulk_body& body);
-  ucs_status_t receive_piece(std::span<const std::byte> header, void* descriptor, std::size_t bytes);
+  ucs_status_t receive_piece(std::span<const std::byte> header, void* data, std::size_t bytes, bool whole);
   void piece_received(incoming_bulk& bulk, std::size_t bytes, ucs_status_t status);
   void release_incoming(ucx_connection& path, const error& cause);
   [[nodiscard]] static bool receiving(const ucx_connection& path);

@@ -1,12 +1,13 @@
 // Events of UCX's sockets, one at a time.
 //
-// UCX's tcp hands one endpoint "readable" and then "writable". Where the endpoint was closed on our side in the
-// middle of a send, and what is read is the peer's end of it, the first call frees the endpoint and the second one
-// uses it: the process crashes, some three times in a hundred cuts in the middle of bulk (1.13.1, and what is newest
-// reads the same). Here "writable" comes from a second look at the sockets, in which a freed endpoint is no more.
+// UCX's tcp hands one endpoint "readable" and then "writable". Where the endpoint was closed on our side in
+// the middle of a send, and what is read is the peer's end of it, the first call frees the endpoint and the
+// second one uses it: the process crashes, some three times in a hundred cuts in the middle of bulk (1.13.1,
+// and what is newest reads the same). Here "writable" comes from a second look at the sockets, in which a
+// freed endpoint is no more.
 //
-// libuct asks libucs for events by this function's name; the program's own definition comes first. In a program that
-// loads us as a shared library it does not, unless that is preloaded: events_apart() tells.
+// libuct asks libucs for events by this function's name; the program's own definition comes first. In a
+// program that loads us as a shared library it does not, unless that is preloaded: events_apart() tells.
 #include "transports/ucx/event_order.hpp"
 
 #include <dlfcn.h>

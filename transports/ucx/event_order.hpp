@@ -1,4 +1,5 @@
-// Whether UCX hands an endpoint "readable" and "writable" apart in this program (event_order.cpp says why it must).
+// Whether UCX hands an endpoint "readable" and "writable" apart in this program (event_order.cpp says why it
+// must).
 #pragma once
 
 namespace troupe {

@@ -19,7 +19,7 @@ namespace troupe {
 static_assert(std::endian::native == std::endian::little, "frames are written as they lie in memory");
 
 inline constexpr std::uint32_t ucx_frame_magic = 0x31505254; // "TRP1"
-inline constexpr std::uint16_t ucx_protocol_version = 2;
+inline constexpr std::uint16_t ucx_protocol_version = 3;
 
 enum class frame_kind : std::uint16_t {
   hello = 1,     // hello_body, then the sender's worker address; the first frame each way
@@ -30,6 +30,7 @@ enum class frame_kind : std::uint16_t {
   bulk_accept,   // bulk_body: send the pieces
   bulk_refuse,   // bulk_body: the listener gave no room
   bulk_complete, // bulk_body: every piece has arrived
+  bulk_taken,    // bulk_body, its `bytes` have arrived so far: of pieces that are sent whole
   bulk_piece,    // only in a piece_header
 };
 
@@ -58,7 +59,7 @@ struct ack_body {
 
 struct bulk_body {
   std::uint64_t transfer;
-  std::uint64_t bytes; // of the whole transfer
+  std::uint64_t bytes; // of the whole transfer, but for bulk_taken
 };
 
 struct piece_header {

@@ -49,6 +49,10 @@ void ucx_transport::close(incarnation_id peer) {
 void ucx_transport::drop(incarnation_id peer) {
   engine_->drop(peer);
 }
+bool ucx_transport::look() {
+  return engine_->look();
+}
+
 const ucx_counters& ucx_transport::counters() const {
   return engine_->counters();
 }

@@ -14,8 +14,8 @@
 //   UX-5    nothing is closed or created inside a UCX callback: it is recorded, and done afterwards.
 //   UX-6    a hello that does not prove the job's path secret makes no path; it is dropped and counted, and
 //           UCX never sees the address in it.
-//   UX-7    pieces are rejected only on a path that their receiver is ending. So a rejected piece ends
-//           nothing at the sender: the goodbye, or the error, that follows does, and says why.
+// UX-7    pieces are dropped, or by rendezvous rejected, only on a path that their receiver is ending. So
+// that ends nothing at the sender: the goodbye, or the error, that follows does, and says why.
 //   UX-8    a path may be closed, or its peer may die, at any moment of the handshake: UCX then holds no
 //           reply of its wire-up that could not leave (1.13 aborts the process where it does). A close is
 //           said once the path is open, within the linger time-out.
@@ -48,8 +48,8 @@ struct ucx_settings {
   duration linger_timeout{std::chrono::milliseconds{250}};
   std::size_t in_flight_bytes_max{4U << 20};  // per peer; above: errc::no_credit
   std::size_t send_pool_bytes_max{64U << 20}; // all peers together
-  std::size_t bulk_piece_bytes{512U << 10};
-  unsigned bulk_pieces_in_flight{2}; // per transfer
+  std::size_t bulk_piece_bytes{240U << 10};   // fits a segment of UCX's, with what goes in front
+  unsigned bulk_pieces_in_flight{4};          // per transfer: sent, and not known to have arrived
   // Further UCX options, named without "UCX_"; they come last.
   std::vector<std::pair<std::string, std::string>> options;
 };
@@ -94,6 +94,9 @@ public:
   void close(incarnation_id peer) override;
   void drop(incarnation_id peer) override;
 
+  // For a loop that spins: whether something has come, without waiting for the descriptor to say so. On the
+  // event loop, between its handlers.
+  bool look();
   [[nodiscard]] const ucx_counters& counters() const;
   // What UCX chose for an open path, as it prints it; empty for an unknown peer.
   [[nodiscard]] std::string lanes(incarnation_id peer) const;

@@ -18,11 +18,12 @@ namespace {
 
 constexpr std::size_t message_alignment = 64;
 
-// What a path needs to notice a dead host by itself, beside the heartbeats of the actors; and no connect
-// that blocks the event loop.
-//
-// Segments that a piece of bulk fills: copied into them it is half as fast again as with UCX's own sizes and no copy
-// (docs/design/0043), and a send that is given up ends at a border of the stream.
+// - Segments that a piece of bulk fills: copied into them it is half as fast again as with UCX's own sizes
+//   and no copy, and a send that is given up ends at a border of the stream.
+// - No keepalive of UCX's own: heartbeats judge a peer. Both ends of a path that both have given up answered
+//   each other's over new connections, closed at once; 1.13 aborts the process where two of those cross.
+// - What a path needs to notice a dead host by itself, beside the heartbeats; no connect that blocks the
+//   event loop. docs/design/0043-ucx-events-and-segments.md
 constexpr std::array<std::pair<const char*, const char*>, 9> fixed_options{{
     {"TX_SEG_SIZE", "256k"},
     {"RX_SEG_SIZE", "256k"},

@@ -76,6 +76,28 @@ TEST_CASE("event loop: one that spins runs tasks, timers and what other threads 
   loop.run();
 }
 
+TEST_CASE(
+    "event loop: one that spins looks where it was told, between its handlers; one that does not, never") {
+  event_loop loop;
+  int looked = 0;
+  bool inside = false;
+  loop.look_with([&] {
+    CHECK_FALSE(inside);
+    return ++looked % 2 == 0;
+  });
+  const auto after = [&](int looks) {
+    loop.post([&] { inside = true; });
+    loop.post([&] { inside = false; });
+    boost::asio::steady_timer timer{loop.io(), 1ms};
+    timer.async_wait([&](const boost::system::error_code&) { loop.stop(); });
+    loop.run();
+    CHECK((looked > 0) == (looks > 0));
+  };
+  after(0);
+  loop.spin_for(20ms);
+  after(1);
+}
+
 struct repost {
   event_loop& loop;
   int& turns;

@@ -55,6 +55,14 @@ TEST_CASE("ring plan: the way follows from size and count") {
   CHECK(choose_way(of(16, 16, 4 << 20)) == ring_way::slices);
 }
 
+TEST_CASE("ring plan: what counts are the bytes that travel") {
+  auto shape = of(2, 2, 96 << 10); // a message takes 64 KiB
+  CHECK_FALSE(possible(ring_way::exchange, shape));
+  shape.wire = element_type::float16;
+  shape.wire_elements = shape.elements;
+  CHECK(possible(ring_way::exchange, shape));
+}
+
 TEST_CASE("ring plan: what is chosen is possible, and a larger sum never goes back to a smaller one's way") {
   for (std::uint32_t world = 1; world <= 64; ++world)
     for (const std::uint32_t shards : {1U, 8U, 12U, 64U, 100U}) {

@@ -14,6 +14,10 @@ using test::ring_table;
 
 constexpr std::size_t small_pieces = 64; // bytes: many of them in small slices
 
+ring_settings small(ring_way way, bool on_lane) {
+  return {.way = way, .piece_bytes = small_pieces, .loop_bytes = on_lane ? 0 : limits::ring_loop_bytes};
+}
+
 const auto ways = {ring_way::exchange, ring_way::doubling, ring_way::slices};
 
 // Steps `first` .. `last` of a generation that is connected: on every rank the reference's bits, numbered.
@@ -57,7 +61,7 @@ TEST_CASE("ring: every way gives the canonical bits, in any order of events (CO-
     for (std::uint32_t world = 1; world <= 5; ++world)
       for (const std::uint32_t shards : {1U, 5U, 8U, 16U})
         for (const std::size_t elements : {1U, 3U, 17U, 100U, 501U}) {
-          ring_table table{world, elements + world, {.way = way, .piece_bytes = small_pieces}};
+          ring_table table{world, elements + world, small(way, world % 2 == 0)};
           const auto shape = table.shape(1, shards, elements);
           if (world > 1 && !possible(way, shape)) continue;
           CAPTURE(to_string(way), world, shards, elements);
@@ -138,7 +142,7 @@ TEST_CASE("ring: sums in parts have the canonical bits, in any order of events (
     for (std::uint32_t world = 1; world <= 4; ++world)
       for (const std::size_t elements : {17U, 501U})
         for (std::uint64_t seed = 0; seed < 6; ++seed) {
-          ring_table table{world, seed, {.way = way, .piece_bytes = small_pieces}};
+          ring_table table{world, seed, small(way, seed % 2 == 0)};
           const auto shape = table.shape(1, 8, elements);
           if (world > 1 && !possible(way, shape)) continue;
           CAPTURE(to_string(way), world, elements, seed);
@@ -161,7 +165,7 @@ TEST_CASE("ring: an abort at any moment of a sum in parts frees everybody (CO-2,
   std::size_t stage = 0;
   for (bool finished = false; !finished; stage += 3) {
     CAPTURE(stage);
-    ring_table table{3, stage, {.way = ring_way::slices, .piece_bytes = small_pieces}};
+    ring_table table{3, stage, small(ring_way::slices, stage % 2 == 0)};
     const auto shape = table.shape(1, 8, 300);
     table.connect_all(shape);
     begin_parts(table, shape, 1, stage % 6);
@@ -177,7 +181,7 @@ TEST_CASE("ring: an abort at any moment of a sum in parts frees everybody (CO-2,
 
 TEST_CASE("ring: ranks that run ahead are waited for, a thousand sums long (RM-2, RX-1, RD-2, RS-1, RS-2)") {
   for (const auto way : ways) {
-    ring_table table{4, 7, {.way = way, .piece_bytes = small_pieces}};
+    ring_table table{4, 7, small(way, false)};
     const auto shape = table.shape(1, 4, 40);
     table.connect_all(shape);
     const auto shards = reference::shards_at(1, shape.shards, shape.elements);
@@ -209,7 +213,7 @@ TEST_CASE(
     std::size_t stage = 0;
     for (bool finished = false; !finished; stage += 3) {
       CAPTURE(to_string(way), stage);
-      ring_table table{4, stage, {.way = way, .piece_bytes = small_pieces}};
+      ring_table table{4, stage, small(way, stage % 2 == 0)};
       const auto shape = table.shape(1, 4, 100);
       table.connect_all(shape);
       table.reduce_all();
@@ -232,7 +236,7 @@ TEST_CASE(
 
 TEST_CASE("ring: a member of an ended generation reaches nobody of the new one (CO-3, RH-1)") {
   for (const auto way : ways) {
-    ring_table table{4, 3, {.way = way, .piece_bytes = small_pieces}};
+    ring_table table{4, 3, small(way, true)};
     const auto old = table.shape(1, 4, 100);
     table.connect_all(old);
     table.run();
@@ -253,7 +257,7 @@ TEST_CASE("ring: a member of an ended generation reaches nobody of the new one (
 TEST_CASE("ring: who connects first is heard by those who come later (RM-1, RH-2)") {
   for (const auto way : ways)
     for (std::uint32_t last = 0; last < 4; ++last) {
-      ring_table table{4, last, {.way = way, .piece_bytes = small_pieces}};
+      ring_table table{4, last, small(way, last % 2 == 0)};
       const auto shape = table.shape(5, 4, 100);
       for (std::uint32_t rank = 0; rank < 4; ++rank)
         if (rank != last) table.connect(shape, rank);
@@ -286,7 +290,7 @@ TEST_CASE("ring: who aborted before another connects is heard, too (CO-2)") {
 
 TEST_CASE("ring: the rank that is behind is the one that has not called") {
   for (const auto way : {ring_way::exchange, ring_way::slices}) {
-    ring_table table{3, 2, {.way = way, .piece_bytes = small_pieces}};
+    ring_table table{3, 2, small(way, true)};
     const auto shape = table.shape(1, 8, 100);
     table.connect_all(shape);
     table.reduce(0);
@@ -299,7 +303,7 @@ TEST_CASE("ring: the rank that is behind is the one that has not called") {
 
 TEST_CASE("ring: a lost path is silence until the abort (CO-2)") {
   for (const auto way : ways) {
-    ring_table table{4, 9, {.way = way, .piece_bytes = small_pieces}};
+    ring_table table{4, 9, small(way, false)};
     const auto shape = table.shape(1, 4, 100);
     table.connect_all(shape);
     table.reduce_all();

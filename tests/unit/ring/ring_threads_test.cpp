@@ -10,6 +10,8 @@ namespace {
 TEST_CASE("ring: the contract of the collective holds between threads (CO-1, CO-2)") {
   contract::holds_over(*worlds::ring_threads({}));
   contract::holds_over(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}));
+  contract::holds_over(
+      *worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096, .loop_bytes = 0}));
 }
 
 TEST_CASE("ring: rounded sums travel packed, and are canonical (CO-1, CS-2, WF-2)") {
@@ -27,6 +29,8 @@ TEST_CASE("ring: five ranks, and sums of many pieces, between threads (CO-1)") {
 
 TEST_CASE("ring: sums in parts, between threads (CO-5)") {
   contract::holds_in_parts(*worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096}));
+  contract::holds_over(
+      *worlds::ring_threads({.way = ring_way::slices, .piece_bytes = 4096, .loop_bytes = 0}));
   contract::holds_in_parts(*worlds::ring_threads({}));
 }
 

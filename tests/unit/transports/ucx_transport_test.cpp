@@ -188,21 +188,22 @@ TEST_CASE("ucx: a goodbye that nobody answers ends at its deadline (UX-4)") {
 // The receiver closes while pieces come in: it rejects them before its goodbye is on its way.
 TEST_CASE("ucx: a goodbye in the middle of a transfer is told as one, whatever comes first (UX-7)") {
   const std::vector<std::byte> source(std::size_t{16} << 20U);
-  std::uint64_t rejected = 0;
+  std::uint64_t late = 0; // pieces
   for (int round = 0; round < 20; ++round) {
     ucx_pair pair;
     pair.connect();
     std::optional<expected<void>> outcome;
     pair.a->send_bulk(pair.b->self(), 1, source, [&](expected<void> result) { outcome = std::move(result); });
     REQUIRE(pair.loop.run_until([&] { return ucx(pair.b).counters().bytes_received > 0; }));
+    if (round % 2 == 0) pair.b->close(pair.a->self());
     pair.at_b.then = [&](incarnation_id from, std::span<const std::byte>) { pair.b->close(from); };
     REQUIRE(pair.a->send(pair.b->self(), payload));
     REQUIRE(pair.loop.run_until([&] { return outcome && !pair.at_a.losses.empty(); }));
     CHECK(outcome->failure().code == errc::actor_stopped);
     CHECK(pair.at_a.losses.front().cause.code == errc::actor_stopped);
-    rejected += ucx(pair.b).counters().dropped_stale;
+    late += ucx(pair.b).counters().dropped_stale;
   }
-  CHECK(rejected > 0);
+  CHECK(late > 0);
 }
 
 TEST_CASE("ucx: an endpoint that goes when it reads is not told that it may write (UX-9)") {
@@ -245,7 +246,7 @@ bool part_after(int handlers, parting how) {
   ucx_pair pair;
   pair.connect();
   REQUIRE(pair.b->connect(pair.a->self(), pair.a->local_address()));
-  for (int ran = 0; ran < handlers; ++ran)
+  for (int ran = 0; ran < handlers && ucx(pair.a).counters().paths_opened == 0; ++ran)
     pair.loop.context.run_one();
   const bool early = ucx(pair.a).counters().paths_opened == 0;
   if (how == parting::closed) pair.a->close(pair.b->self());
@@ -288,7 +289,7 @@ bool open_again_after(int handlers, bool both) {
   };
   connect(*b, *a);
   if (both) connect(*a, *b);
-  for (int ran = 0; ran < handlers; ++ran)
+  for (int ran = 0; ran < handlers && a->counters().paths_opened == 0; ++ran)
     pair.loop.context.run_one();
   const bool early = a->counters().paths_opened == 0;
   a->drop(b->self());
