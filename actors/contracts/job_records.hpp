@@ -43,7 +43,7 @@ struct generation_started {
   generation_id generation;
   step_id step;
   std::uint32_t world{0};
-  std::string collective{}; // "shm", "ring"; empty: there is only one
+  std::string collective{}; // "shm", "ring", "shm+ring"; empty: there is only one
 };
 struct first_step_applied {
   generation_id generation;

@@ -89,7 +89,7 @@ void director_core::act(const action::prepare_generation& action) {
   std::vector<collective_member> ranks;
   for (const auto& member : plan.members) {
     const auto& slot = slots_[member.slot];
-    ranks.push_back({member.incarnation, slot.address, slot.same_host});
+    ranks.push_back({member.incarnation, slot.address, member.host});
   }
   apart_.clear();
   auto place = ports_.prepare_collective(plan.generation, std::move(ranks));
@@ -195,7 +195,7 @@ expected<void> director_core::on_offer(const join_offer& offer) {
   slot.child = offer.slot >= 0;
   slot.who = offer.incarnation;
   slot.address = offer.address;
-  slot.same_host = offer.machine == settings_.machine;
+  slot.machine = offer.machine;
   slot.condemned.reset();
   expect_ready(*index, settings_.limits.join_deadline, failure_kind::hang,
                "was not ready within its deadline");
@@ -224,7 +224,7 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   if (auto lanes = ports_.lanes(*slot.who); !lanes.empty())
     ports_.record(record::path_opened{index, slot.pid, std::move(lanes)});
-  apply(members_.on_ready(index, *slot.who, ports_.now()));
+  apply(members_.on_ready(index, *slot.who, ports_.now(), slot.machine));
 }
 
 void director_core::hear(std::uint32_t index, const wire::heartbeat& m) {

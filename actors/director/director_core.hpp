@@ -72,7 +72,6 @@ struct director_settings {
   fault_plan faults;
   fired_faults fired_before;       // in an earlier life of the job
   generation_id generation_before; // of an earlier life of the job
-  std::string machine;             // the director's own, as in join_offer
 };
 
 class director_core {
@@ -102,7 +101,7 @@ private:
     std::shared_ptr<const black_box> box;
     std::optional<incarnation_id> who;
     peer_address address;
-    bool same_host{true}; // as the director
+    std::string machine;
     std::string device;
     bool ready{false};
     bool child{false}; // ours to reap

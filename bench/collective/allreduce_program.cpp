@@ -107,6 +107,7 @@ parsed_allreduce_options parse_allreduce_options(int argc, char** argv, const st
   app.add_option("--shards", into.shards, "logical shards of Troupe's sum (as many as ranks)")
       ->check(CLI::Range(1U, 1024U));
   app.add_flag("--transport-only", into.transport_only, "the ring: the same bytes by the transport under it");
+  app.add_flag("--two-levels", into.two_levels, "the ring: in memory between ranks of one --place first");
   app.add_flag("--keep-memory", into.keep_memory, "Open MPI: malloc gives nothing back to the system");
   std::vector<std::string> places;
   app.add_option("--place", places, "NAMESPACE,DEVICE,ADDRESS: of a rank, each (this host)");
@@ -127,7 +128,6 @@ parsed_allreduce_options parse_allreduce_options(int argc, char** argv, const st
 
 expected<void> run_rank(rank_operation& operation, rank_board& board, std::uint32_t rank,
                         const allreduce_options& options) {
-  const auto inputs = operation.inputs();
   const auto times = board.times_of(rank);
   const auto warm_at = steady::now() + std::chrono::milliseconds{options.warm_up_ms};
   std::uint32_t counted = 0;
@@ -136,7 +136,7 @@ expected<void> run_rank(rank_operation& operation, rank_board& board, std::uint3
     if (rank == 0 && board.first_counted() == 0 && warm) board.count_from(i + 1);
     const bool counts = board.counts(i);
     const auto value = static_cast<float>(1 + i % values);
-    for (const auto input : inputs)
+    for (const auto input : operation.inputs())
       std::ranges::fill(input, value);
     board.align();
     const auto begin = steady::now();

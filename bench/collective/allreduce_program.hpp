@@ -28,6 +28,7 @@ struct allreduce_options {
   std::uint32_t shards{0};             // troupe's: logical shards; 0: one a rank
   std::vector<network_place> places{}; // by rank; empty: this host
   bool transport_only{false};          // the ring's: the transport under it, instead of the sum
+  bool two_levels{false};              // the ring's: in memory between ranks of one place first
   bool keep_memory{false};             // Open MPI's: freed memory stays with the process
 
   [[nodiscard]] std::size_t elements() const { return bytes / sizeof(float); }
@@ -37,7 +38,7 @@ struct allreduce_options {
 class rank_operation {
 public:
   virtual ~rank_operation() = default;
-  // What this rank rewrites before each iteration, with one value.
+  // What this rank rewrites before each iteration, with one value; asked for each time.
   [[nodiscard]] virtual std::vector<std::span<float>> inputs() = 0;
   // Timed. The result, where this rank finds it.
   [[nodiscard]] virtual expected<std::span<const float>> run() = 0;

@@ -1,9 +1,11 @@
 """The sum of gradients between two network namespaces, beside the transport under it and Gloo.
 
-Usage:  sudo python3 bench/collective/between_namespaces.py [--build build] [--repetitions 3]
+Usage:  sudo python3 bench/collective/between_namespaces.py [--build build] [--repetitions 3] [--two-levels]
 Output: a table of medians of the repetitions, whose programs take turns, and the ratios that are asked for.
 The time of a sum is that of its slower rank; every rank rewrites its input before each. `transport` moves the
 bytes of the sum, one transfer each way at the same time, over sessions as a job has them.
+With `--two-levels` instead: two ranks in each namespace; over the network between all, and in two levels,
+memory first. `cable` is what passes between the namespaces for one sum, both ways, with all headers.
 Exit code 77 where namespaces are not permitted.
 """
 
@@ -22,6 +24,8 @@ SIZES = {"4KiB": 4 << 10, "64KiB": 64 << 10, "1MiB": 1 << 20, "16MiB": 16 << 20,
 ITERATIONS = {"4KiB": 1000, "64KiB": 1000, "1MiB": 200, "16MiB": 20, "64MiB": 10}
 SYSTEMS = {"troupe": ("allreduce_ring",), "transport": ("allreduce_ring", "--transport-only"),
            "gloo": ("allreduce_gloo",)}
+WAYS = {"flat": (), "levels": ("--two-levels",)}
+WARM_UP_SUMS = 3  # of a program that is not given time to warm up
 
 
 def measure(build, cable, times):
@@ -35,20 +39,57 @@ def measure(build, cable, times):
             times.setdefault((system, size), []).append(json.loads(done.stdout)["time_us"]["p50"])
 
 
+def run_four(build, cable, *options):
+    a, b = cable.places()
+    where = [word for place in (a, a, b, b) for word in ("--place", place)]
+    done = subprocess.run([f"{build}/bin/allreduce_ring", "--ranks", "4", *options, *where],
+                          capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)["time_us"]["p50"]
+
+
+def measure_four(build, cable, times, cables):
+    for way in WAYS:
+        for size, count in SIZES.items():
+            options = ("--bytes", str(count), "--iterations", str(ITERATIONS[size]), *WAYS[way])
+            times.setdefault((way, size), []).append(run_four(build, cable, *options))
+            before = cable.carried()
+            run_four(build, cable, *options, "--warm-up-ms", "0")
+            cables[way, size] = (cable.carried() - before) / (ITERATIONS[size] + WARM_UP_SUMS)
+
+
+def tell_four(times, cables):
+    median = {key: statistics.median(each) for key, each in times.items()}
+    print(f"{'size':>6} {'flat, us':>12} {'levels, us':>12} {'flat / levels':>14} "
+          f"{'flat, cable':>14} {'levels, cable':>14} {'ratio':>6}")
+    for size in SIZES:
+        flat, levels = median["flat", size], median["levels", size]
+        many, few = cables["flat", size], cables["levels", size]
+        print(f"{size:>6} {flat:12.1f} {levels:12.1f} {flat / levels:14.2f} {many:14.0f} {few:14.0f} "
+              f"{many / few:6.2f}")
+
+
 def main():
     options = argparse.ArgumentParser(description="Sums between two network namespaces, and Gloo's.")
     options.add_argument("--build", default="build", help="folder of the build (build)")
     options.add_argument("--repetitions", type=int, default=3, help="of every program, by turns (3)")
+    options.add_argument("--two-levels", action="store_true", help="two ranks a side, flat and in levels")
     chosen = options.parse_args()
     missing = permitted()
     if missing:
         print(f"SKIPPED: {missing}")
         return 77
-    times = {}
+    times, cables = {}, {}
     with Cable() as cable:
         for turn in range(chosen.repetitions):
             print(f"turn {turn + 1} of {chosen.repetitions}", file=sys.stderr)
-            measure(chosen.build, cable, times)
+            if chosen.two_levels:
+                measure_four(chosen.build, cable, times, cables)
+            else:
+                measure(chosen.build, cable, times)
+    print(f"load {os.getloadavg()[0]:.1f} at the end", file=sys.stderr)
+    if chosen.two_levels:
+        tell_four(times, cables)
+        return 0
     median = {key: statistics.median(each) for key, each in times.items()}
     print(f"{'size':>6} {'troupe, us':>12} {'transport, us':>14} {'gloo, us':>12} "
           f"{'bandwidth / transport':>22} {'gloo / troupe':>14}")

@@ -1,6 +1,7 @@
 // Troupe's all-reduce between hosts, over UCX (tcp): on the loopback device, or each rank in a network
-// namespace of its own (between_namespaces.py). Or the transport under it: the bytes of a sum of two ranks,
-// as one transfer each way at the same time.
+// namespace of its own (between_namespaces.py), which some of them may share: then also in two levels, shared
+// memory first. Or the transport under it: the bytes of a sum of two ranks, as one transfer each way at the
+// same time.
 #include <condition_variable>
 #include <mutex>
 
@@ -8,6 +9,8 @@
 #include "runtime/base/buffer_pool.hpp"
 #include "tests/support/notice_board.hpp"
 #include "tests/support/ring_process.hpp"
+#include "transports/shm/shm_collective.hpp"
+#include "transports/two_level/two_level_collective.hpp"
 
 namespace {
 
@@ -69,6 +72,37 @@ private:
   std::optional<error> failure_;
 };
 
+// Memory between the ranks of one place, the process's ring between one rank of each.
+class two_levels {
+public:
+  explicit two_levels(test::ring_process& process)
+      : process_{process}
+      , inside_{{.lane = &process.lane()}}
+      , levels_{process.loop(), process.device(), inside_, process.ring()} {
+    test::on(process.loop(), [&] {
+      process.ring().attach(nullptr);
+      levels_.attach(&process.network());
+    });
+  }
+  expected<std::unique_ptr<communicator>> connect(const collective_shape& shape, std::uint32_t rank) {
+    const auto descriptor = levels_.prepare(shape);
+    if (!descriptor) return descriptor.failure();
+    return test::connect_posted(process_.device(), levels_, *descriptor, shape, rank_id{rank});
+  }
+
+private:
+  test::ring_process& process_;
+  shm_collective inside_;
+  two_level_collective levels_;
+};
+
+// Ranks of one network namespace are on one host.
+void put_on_hosts(std::vector<collective_member>& members, const std::vector<network_place>& places) {
+  for (std::uint32_t rank = 1; rank < members.size() && rank < places.size(); ++rank)
+    members[rank].host =
+        members[rank - 1].host + (places[rank].name_space == places[rank - 1].name_space ? 0 : 1);
+}
+
 expected<std::unique_ptr<rank_operation>> open_rank(const allreduce_options& options, std::uint32_t rank,
                                                     test::notice_board& board) {
   ucx_settings lanes;
@@ -79,6 +113,13 @@ expected<std::unique_ptr<rank_operation>> open_rank(const allreduce_options& opt
   if (shape.members.size() != options.ranks) return error{errc::timed_out, "the other ranks did not come"};
   if (options.transport_only)
     return std::unique_ptr<rank_operation>{new bulk_operation{*here, shape.members[1 - rank], options.bytes}};
+  if (options.two_levels) {
+    put_on_hosts(shape.members, options.places);
+    auto* levels = new two_levels{*here}; // likewise
+    auto member = levels->connect(shape, rank);
+    if (!member) return member.failure();
+    return std::unique_ptr<rank_operation>{new communicator_operation{std::move(*member), shape, rank}};
+  }
   const auto descriptor = here->ring().prepare(shape);
   if (!descriptor) return descriptor.failure();
   auto member = here->connect(*descriptor, shape, rank);

@@ -10,26 +10,32 @@ collective_choice choice_of(std::string_view setting) {
 }
 
 expected<std::string> host_collectives::prepare(const collective_shape& shape) {
-  const auto elsewhere = std::ranges::find(shape.members, false, &collective_member::same_host);
+  const auto elsewhere =
+      std::ranges::find_if(shape.members, [](const collective_member& each) { return each.host != 0; });
   const bool one_host = elsewhere == shape.members.end();
   if (choice_ == collective_choice::shm && !one_host)
     return error{errc::bad_argument, "--collective shm: rank " +
                                          std::to_string(elsewhere - shape.members.begin()) +
                                          " shares no memory with the director; accepted: auto, ring"};
-  by_ring_ = choice_ == collective_choice::ring || (choice_ == collective_choice::automatic && !one_host);
-  if (!by_ring_) return shm_.prepare(shape);
-  shm_.end_generation(); // as its own next `prepare` would
-  return ring_.prepare(shape);
+  const bool automatic = choice_ == collective_choice::automatic;
+  if (one_host && choice_ != collective_choice::ring)
+    used_ = &shm_;
+  else
+    used_ = automatic && level_plan::make(shape) ? static_cast<collective*>(&levels_) : &ring_;
+  if (used_ != &shm_) shm_.end_generation(); // as its own next `prepare` would
+  return used_->prepare(shape);
 }
 
 std::vector<std::uint64_t> host_collectives::arrivals() const {
-  return by_ring_ ? std::vector<std::uint64_t>{} : shm_.arrivals();
+  return used_->arrivals();
 }
 
 expected<std::unique_ptr<communicator>>
 host_collectives::connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) {
-  return ring_collective::made(descriptor) ? ring_.connect(descriptor, shape, rank)
-                                           : shm_.connect(descriptor, shape, rank);
+  if (two_level_collective::made(descriptor)) return levels_.connect(descriptor, shape, rank);
+  inside_.end_generation(); // nobody sums in what this process made for its host before
+  if (ring_collective::made(descriptor)) return ring_.connect(descriptor, shape, rank);
+  return shm_.connect(descriptor, shape, rank);
 }
 
 } // namespace troupe

@@ -1,23 +1,27 @@
 // Host collectives: the collectives of a real process, of which each generation uses one.
 //
-// Flow:     director: shape -> [choice] -> shm or ring -> descriptor -> member: the one that made it
-// Owns:     both.
+// Flow:     director: shape -> [choice] -> shm, ring, or both -> descriptor -> member: the one that made it
+// Owns:     all of them.
 // Runs on:  as the collective seam says; `choose` before the first `prepare`.
 // Fails:    errc::bad_argument: shared memory is demanded for members that have none in common.
-// Why:      docs/design/0038-jobs-across-hosts.md
+// Why:      docs/design/0038-jobs-across-hosts.md, docs/design/0047-sums-in-two-levels.md
 #pragma once
 
 #include <string_view>
 
 #include "transports/ring/ring_collective.hpp"
 #include "transports/shm/shm_collective.hpp"
+#include "transports/two_level/level_plan.hpp"
+#include "transports/two_level/two_level_collective.hpp"
 
 namespace troupe {
 
 enum class collective_choice : unsigned char {
-  automatic, // shared memory where all members are on the director's host, else the network
+  // Shared memory where all members are on the director's host, else the network; and both where the ranks of
+  // each host own a subtree of the sum (level_plan.hpp).
+  automatic,
   shm,
-  ring,
+  ring, // the network between all
 };
 
 [[nodiscard]] collective_choice choice_of(std::string_view setting); // as --collective takes it
@@ -27,25 +31,29 @@ public:
   // `lane`: where parts of sums are added up while the device computes.
   host_collectives(executor& loop, executor& device, executor& lane)
       : shm_{{.lane = &lane}}
-      , ring_{loop, device, {}, &lane} {}
+      , inside_{{.lane = &lane}}
+      , ring_{loop, device, {}, &lane}
+      , levels_{loop, device, inside_, ring_} {}
 
   void choose(collective_choice which) { choice_ = which; } // the director's; members go by the descriptor
 
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
-  [[nodiscard]] std::string kind() const override { return by_ring_ ? ring_.kind() : shm_.kind(); }
+  [[nodiscard]] std::string kind() const override { return used_->kind(); }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
-  void attach(transport* network) override { ring_.attach(network); }
+  void attach(transport* network) override { levels_.attach(network); }
   void set_unreachable_handler(unreachable_handler handler) override {
-    ring_.set_unreachable_handler(std::move(handler));
+    levels_.set_unreachable_handler(std::move(handler));
   }
 
 private:
   collective_choice choice_{collective_choice::automatic};
-  bool by_ring_{false}; // what was prepared last
   shm_collective shm_;
+  shm_collective inside_; // of a host, made by one of its members; used on the device only
   ring_collective ring_;
+  two_level_collective levels_; // of these two; attaches the ring
+  collective* used_{&shm_};     // what was prepared last
 };
 
 } // namespace troupe

@@ -62,7 +62,7 @@ std::string value_of(const process_spec& spec, std::string_view name) {
 
 workload laid_out(workload what, layout where) {
   what.settings.workers = where.workers;
-  what.settings.external = where.hosts - 1;
+  what.settings.external = static_cast<std::uint32_t>(where.external());
   what.settings.checkpoint_dir = checkpoint_directory;
   return what;
 }
@@ -83,7 +83,7 @@ public:
     auto& env = seams_.env();
     if (in.what_.settings.collective != "ring") return;
     machine_ = "host" + std::to_string(process.host());
-    sums_ = in.sums_.make_collective(process, env.network.self());
+    sums_ = in.sums_.make_collective(in.machine_.world, process, env.network.self());
     over_network_.emplace(environment_with(env, env.network, *sums_));
   }
   [[nodiscard]] environment& env() { return over_network_ ? *over_network_ : seams_.env(); }
@@ -280,31 +280,35 @@ void cluster::start_director(duration delay) {
   ends_.back().pid = process.pid();
   roles_[process.pid()] = role::director;
   for (sim_host_id host = 1; host < where_.hosts; ++host) {
-    const auto newest = joiners_.find(host);
-    if (newest == joiners_.end() || machine_.world.find(newest->second) == nullptr)
-      launch_joiner(host, delay);
+    for (std::uint32_t number = 0; number < where_.joiners; ++number) {
+      const auto newest = joiners_.find({host, number});
+      if (newest == joiners_.end() || machine_.world.find(newest->second) == nullptr)
+        launch_joiner({host, number}, delay);
+    }
   }
 }
 
-// --- hosts whose worker joins from outside --------------------------------------------------------------
+// --- hosts whose workers join from outside --------------------------------------------------------------
 
-void cluster::launch_joiner(sim_host_id host, duration delay) {
+void cluster::launch_joiner(joiner which, duration delay) {
   auto& world = machine_.world;
+  const auto host = which.first;
   if (const auto dark = dark_until_.find(host); dark != dark_until_.end())
     delay = std::max(delay, dark->second - world.now());
   auto& process = world.start(
       {}, delay, [this](sim_process& of) { return std::make_unique<worker_program>(*this, of); }, host);
   roles_[process.pid()] = role::worker;
-  joiners_[host] = process.pid();
-  world.on_end(process.pid(),
-               [this, host, life = ends_.size()](const process_exit& how) { joiner_ended(host, life, how); });
+  joiners_[which] = process.pid();
+  world.on_end(process.pid(), [this, which, life = ends_.size()](const process_exit& how) {
+    joiner_ended(which, life, how);
+  });
 }
 
 // As a service manager would: what failed is started again; what ended well is not, but for another job.
-void cluster::joiner_ended(sim_host_id host, std::size_t life, const process_exit& how) {
+void cluster::joiner_ended(joiner which, std::size_t life, const process_exit& how) {
   const bool well = !how.signalled && how.code == 0 && life == ends_.size();
   if (well || ends_.back().over) return;
-  launch_joiner(host, machine_.world.draw_between(restart_min, restart_max));
+  launch_joiner(which, machine_.world.draw_between(restart_min, restart_max));
 }
 
 // What was reported as written survives a loss of power; a later version is as good.

@@ -4,11 +4,11 @@
 // Owns:     the machines (world, network, disk), and what outlives every process. The processes are those of
 //           a real job: director_process and worker_process, unchanged.
 // Runs on:  the caller's thread.
-// Host 0 has the director and the workers that it starts; every further host has one worker that joins from
-// outside, and is started again by its host when it fails. All hosts see one disk. A further director may be
-// started when the one before has died: like a real one it waits until no process of the earlier job holds
-// the checkpoint directory any more. A job with `--collective ring` sums over the simulated network; others
-// in memory that all hosts see.
+// Host 0 has the director and the workers that it starts; every further host has workers (one, if nothing is
+// said) that join from outside, and are started again by their host when they fail. All hosts see one disk. A
+// further director may be started when the one before has died: like a real one it waits until no process of
+// the earlier job holds the checkpoint directory any more. A job with `--collective ring` sums over the
+// simulated network; others in memory that all hosts see.
 #pragma once
 
 #include <functional>
@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/sim/history.hpp"
@@ -31,10 +32,12 @@ namespace troupe::sim {
 
 enum class role : std::uint8_t { director, worker };
 
-// How many, and where. `workers` is at least `hosts` - 1, and at least 1.
+// How many, and where. `workers` is at least 1, and enough for the joiners of all hosts but the first.
 struct layout {
   std::uint32_t hosts{1};
   std::uint32_t workers{3};
+  std::uint32_t joiners{1}; // of each further host
+  [[nodiscard]] constexpr std::uint64_t external() const { return std::uint64_t{hosts - 1} * joiners; }
   auto operator<=>(const layout&) const = default;
 };
 
@@ -103,8 +106,9 @@ private:
   friend class worker_program;
   [[nodiscard]] bool over() const;
   void look_for_reported();
-  void launch_joiner(sim_host_id host, duration delay);
-  void joiner_ended(sim_host_id host, std::size_t life, const process_exit& how);
+  using joiner = std::pair<sim_host_id, std::uint32_t>; // which one of its host
+  void launch_joiner(joiner which, duration delay);
+  void joiner_ended(joiner which, std::size_t life, const process_exit& how);
 
   workload what_;
   layout where_;
@@ -117,7 +121,7 @@ private:
   std::vector<time_point> begins_;
   std::map<std::int64_t, role> roles_;
   std::set<std::int64_t> members_;               // processes that have taken part in a job
-  std::map<sim_host_id, std::int64_t> joiners_;  // the newest of each further host
+  std::map<joiner, std::int64_t> joiners_;       // the newest processes of further hosts
   std::map<sim_host_id, time_point> dark_until_; // hosts without power
   director_program* director_{nullptr};          // the newest, while it lives
   std::size_t leases_lost_{0};

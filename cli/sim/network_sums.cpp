@@ -1,9 +1,12 @@
 #include "cli/sim/network_sums.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "runtime/base/counter_rng.hpp"
+#include "transports/two_level/level_plan.hpp"
+#include "transports/two_level/two_level_collective.hpp"
 
 namespace troupe::sim {
 namespace {
@@ -15,6 +18,11 @@ ring_settings settings_of(std::uint64_t seed) {
   if (random.bits(0) % 3 == 1) settings.way = ring_way::exchange;
   if (random.bits(0) % 3 == 2) settings.way = ring_way::slices;
   return settings;
+}
+
+// Half of the seeds sums over the network between all, also where each host's workers own a subtree.
+bool sums_in_levels(std::uint64_t seed) {
+  return counter_rng{seed, stream_of("sums in two levels")}.bits(0) % 2 != 0;
 }
 
 } // namespace
@@ -58,34 +66,45 @@ public:
   watched_collective(network_sums& sums, sim_process& owner)
       : sums_{sums}
       , owner_{owner}
-      , ring_{owner.loop, owner.device_queue, sums.settings_} {}
+      , inside_{sums.hosts_->make_collective(owner)}
+      , ring_{owner.loop, owner.device_queue, sums.settings_}
+      , levels_{owner.loop, owner.device_queue, *inside_, ring_} {}
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override {
-    return ring_.prepare(shape);
+    const bool several = std::ranges::any_of(shape.members, [](const auto& each) { return each.host != 0; });
+    by_levels_ = sums_.levels_ && several && level_plan::make(shape);
+    return by_levels_ ? levels_.prepare(shape) : ring_.prepare(shape);
   }
-  [[nodiscard]] std::string kind() const override { return ring_.kind(); }
+  [[nodiscard]] std::string kind() const override { return by_levels_ ? "sim+ring" : ring_.kind(); }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override {
-    auto made = ring_.connect(descriptor, shape, rank);
+    auto made = two_level_collective::made(descriptor) ? levels_.connect(descriptor, shape, rank)
+                                                       : ring_.connect(descriptor, shape, rank);
     if (!made) return made.failure();
     return std::unique_ptr<communicator>{
         std::make_unique<watched_communicator>(sums_, owner_, shape, std::move(*made))};
   }
-  void attach(transport* network) override { ring_.attach(network); }
+  void attach(transport* network) override { levels_.attach(network); }
   void set_unreachable_handler(unreachable_handler handler) override {
-    ring_.set_unreachable_handler(std::move(handler));
+    levels_.set_unreachable_handler(std::move(handler));
   }
 
 private:
   network_sums& sums_;
   sim_process& owner_;
+  std::unique_ptr<collective> inside_;
   ring_collective ring_;
+  two_level_collective levels_; // of these two
+  bool by_levels_{false};       // what was prepared last
 };
 
 network_sums::network_sums(std::uint64_t seed, sim_collective_observer& observer)
     : settings_{settings_of(seed)}
+    , levels_{sums_in_levels(seed)}
     , observer_{observer} {}
 
-std::unique_ptr<collective> network_sums::make_collective(sim_process& owner, incarnation_id self) {
+std::unique_ptr<collective> network_sums::make_collective(sim_world& world, sim_process& owner,
+                                                          incarnation_id self) {
+  if (!hosts_) hosts_.emplace(world);
   pids_[self] = owner.pid();
   return std::make_unique<watched_collective>(*this, owner);
 }

@@ -28,7 +28,8 @@ CLI::App* register_sim(CLI::App& parent, sim_options& into) {
   sim->add_option("--hosts", into.hosts,
                   "simulated hosts: N, A..B (the seed picks), or a list of these (1..8)");
   sim->add_option("--workers", into.workers,
-                  "workers; those beyond one a host start on the first (the seed picks)");
+                  "workers; those beyond the others' joiners start on the first host (the seed picks)");
+  sim->add_option("--joiners", into.joiners, "of the workers, those of each host but the first (1)");
   sim->add_option("--workload", into.workload,
                   "softmax, adamw, accumulate, buckets, rounded, wide, ring, top-k, top-k-ring, or any "
                   "(any: the seed picks)");

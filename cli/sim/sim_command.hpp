@@ -23,6 +23,7 @@ struct sim_options {
   std::string seeds{"1..10"};
   std::string hosts{"1..8"};
   std::string workers; // empty: the seed picks
+  std::string joiners{"1"};
   std::string workload{"any"};
   std::string faults{"random"};
   std::string steps; // empty: the workload's own

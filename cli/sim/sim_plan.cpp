@@ -63,6 +63,10 @@ expected<void> read_hosts(const sim_options& options, sim_plan& into) {
                          std::to_string(most));
     into.hosts.push_back({static_cast<std::uint32_t>(hosts->first), static_cast<std::uint32_t>(hosts->last)});
   }
+  const auto joiners = number_of(options.joiners);
+  if (!joiners || *joiners == 0 || *joiners > most)
+    return refused("--joiners", options.joiners, "1 to " + std::to_string(most));
+  into.joiners = static_cast<std::uint32_t>(*joiners);
   if (options.workers.empty()) return {};
   const auto workers = number_of(options.workers);
   if (!workers || *workers == 0 || *workers > most)
@@ -122,10 +126,11 @@ std::string host_range::text() const {
 layout sim_plan::layout_of(std::uint64_t seed, host_range row) const {
   const counter_rng random{seed, stream_of("layout")};
   const auto count = row.least + static_cast<std::uint32_t>(random.bits(0) % (row.most - row.least + 1));
-  if (workers != 0) return {count, workers};
-  if (count >= small_workers_max) return {count, count};
+  if (workers != 0) return {count, workers, joiners};
+  const auto least = (count - 1) * joiners + 1;
+  if (least >= small_workers_max) return {count, least, joiners};
   const auto more = static_cast<std::uint32_t>(random.bits(1) % more_workers_max);
-  return {count, std::min(count + more, small_workers_max)};
+  return {count, std::min(least + more, small_workers_max), joiners};
 }
 
 const std::string& sim_plan::workload_of(std::uint64_t seed, layout where) const {

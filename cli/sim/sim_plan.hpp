@@ -21,6 +21,7 @@ struct sim_plan {
   std::uint64_t last{1};
   std::vector<host_range> hosts;      // a row of runs each
   std::uint32_t workers{0};           // 0: the seed picks, a few more than hosts
+  std::uint32_t joiners{1};           // workers of each further host
   std::vector<std::string> faults;    // a row of runs each
   std::vector<std::string> workloads; // the seed picks one of these
   std::uint64_t steps{0};             // 0: the workload's own

@@ -34,10 +34,12 @@ run_result converse_as_run(const run_request& request, const std::string& worklo
 }
 
 expected<void> check_layout(layout where, const workload& what) {
-  const auto text = "hosts " + std::to_string(where.hosts) + ", workers " + std::to_string(where.workers);
-  if (where.hosts < 1 || where.hosts > hosts_max || where.workers < 1 || where.workers + 1 < where.hosts)
+  const auto text = "hosts " + std::to_string(where.hosts) + ", workers " + std::to_string(where.workers) +
+                    (where.joiners == 1 ? "" : ", joiners " + std::to_string(where.joiners));
+  const bool hosts = where.hosts >= 1 && where.hosts <= hosts_max && where.joiners >= 1;
+  if (!hosts || where.workers < 1 || where.workers < where.external())
     return error{errc::bad_argument, text + ": accepted: 1 to " + std::to_string(hosts_max) +
-                                         " hosts, and a worker for each host but the first at least"};
+                                         " hosts, and the joiners of each host but the first at least"};
   if (where.workers > what.settings.shards)
     return error{errc::bad_argument, text + ": workload '" + what.name + "' has " +
                                          std::to_string(what.settings.shards) +
@@ -49,8 +51,9 @@ expected<void> check_layout(layout where, const workload& what) {
 
 std::string replay_command(const run_request& what, const std::string& workload) {
   return "troupe sim --seeds " + std::to_string(what.seed) + " --hosts " + std::to_string(what.where.hosts) +
-         " --workers " + std::to_string(what.where.workers) + " --workload " + workload + " --faults " +
-         what.faults;
+         " --workers " + std::to_string(what.where.workers) +
+         (what.where.joiners == 1 ? "" : " --joiners " + std::to_string(what.where.joiners)) +
+         " --workload " + workload + " --faults " + what.faults;
 }
 
 std::string run_result::replay() const {

@@ -1,11 +1,14 @@
 #include "runtime/policy/membership.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/policy/broadcast_plan.hpp"
+#include "runtime/policy/rank_order.hpp"
 
 namespace troupe {
 
@@ -30,11 +33,17 @@ membership::outputs membership::start(time_point now) {
   return out;
 }
 
-membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who, time_point now) {
+membership::outputs membership::on_ready(std::uint32_t index, incarnation_id who, time_point now,
+                                         std::string machine) {
   outputs out;
   if (phase_ == phase::done || index >= slots_.size() || slots_[index].joined) return out;
   slot& member = slots_[index];
-  member = {.external = member.external, .joined = true, .incarnation = who, .since = now, .idle = true};
+  member = {.external = member.external,
+            .joined = true,
+            .incarnation = who,
+            .machine = std::move(machine),
+            .since = now,
+            .idle = true};
   if (probe<"membership.joined_in_a_generation">::when(phase_ != phase::assembling))
     end_generation("a worker joined", now, out);
   advance(now, out);
@@ -240,16 +249,16 @@ void membership::prepare(const resume_point& from, time_point now, outputs& out)
   generation_ = generation_.next(); // MS-1
   plan_ = {generation_, from.step, from.checkpoint, {}};
   ended_sent_ = false;
+  add_members();
   std::vector<rank_id> sources;
   std::vector<rank_id> joiners;
-  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
-    slot& s = slots_[i];
-    if (!s.joined) continue;
+  for (std::uint32_t rank = 0; rank < plan_.members.size(); ++rank) {
+    auto& member = plan_.members[rank];
+    slot& s = slots_[member.slot];
     invariant(s.idle, "MS-4: every member is idle before a generation is prepared");
-    const auto rank = rank_id{static_cast<std::uint32_t>(plan_.members.size())};
     const bool keeps = s.holds_state && s.applied == from.step;
-    (keeps ? sources : joiners).push_back(rank);
-    plan_.members.push_back({i, s.incarnation, keeps ? member_source::keep : member_source::fresh, {}});
+    (keeps ? sources : joiners).push_back(rank_id{rank});
+    if (keeps) member.source = member_source::keep;
     s.prepared = s.finished = false;
     s.since = now;
   }
@@ -265,6 +274,23 @@ void membership::prepare(const resume_point& from, time_point now, outputs& out)
     probe<"membership.state_passed_on">::when(plan_.members[hop.from.value()].source == member_source::peer);
   }
   out.emplace_back(action::prepare_generation{plan_});
+}
+
+void membership::add_members() {
+  std::vector<std::uint32_t> joined;
+  std::vector<std::string_view> machines;
+  for (std::uint32_t i = 0; i < slots_.size(); ++i) {
+    if (!slots_[i].joined) continue;
+    joined.push_back(i);
+    machines.push_back(slots_[i].machine);
+  }
+  for (const auto& rank : order_ranks(machines, settings_.machine)) {
+    const auto index = joined[rank.member];
+    plan_.members.push_back({.slot = index,
+                             .incarnation = slots_[index].incarnation,
+                             .source = member_source::fresh,
+                             .host = rank.host});
+  }
 }
 
 // --- views ----------------------------------------------------------------------------------------------

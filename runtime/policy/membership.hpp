@@ -40,6 +40,7 @@ struct membership_settings {
   std::uint32_t slots{1};          // launched by the director itself
   std::uint32_t external_slots{0}; // filled by processes that join from outside
   std::uint32_t workers_min{1};
+  std::string machine{};                 // the director's, as in join_offer: who is there has the first ranks
   duration join_deadline{0};             // start of a process to its `on_ready`
   duration answer_deadline{0};           // end_generation or prepare to the member's answer
   duration replacement_wait{0};          // how long an external slot may stay empty
@@ -52,14 +53,15 @@ struct generation_member {
   std::uint32_t slot{0};
   incarnation_id incarnation;
   member_source source{member_source::fresh};
-  rank_id source_rank; // for `peer`: who keeps the state, or gets it from a peer itself and passes it on
+  rank_id source_rank;   // for `peer`: who keeps the state, or gets it from a peer itself and passes it on
+  std::uint32_t host{0}; // rank_order.hpp; 0: the director's
 };
 
 struct generation_plan {
   generation_id generation;
   step_id step;                           // what every member holds before the start
   std::string checkpoint;                 // directory of the version, where a source is `checkpoint`
-  std::vector<generation_member> members; // in rank order
+  std::vector<generation_member> members; // in rank order, those of one host after one another
 };
 
 // What the storage holds: the newest verified version, or nothing.
@@ -109,8 +111,9 @@ public:
   explicit membership(membership_settings settings, generation_id before = {});
 
   [[nodiscard]] outputs start(time_point now);
-  // A process of `slot` is connected and can take part. It holds nothing yet.
-  [[nodiscard]] outputs on_ready(std::uint32_t slot, incarnation_id who, time_point now);
+  // A process of `slot`, on `machine`, is connected and can take part. It holds nothing yet.
+  [[nodiscard]] outputs on_ready(std::uint32_t slot, incarnation_id who, time_point now,
+                                 std::string machine = {});
   // The process is gone (exit, lease, path): whatever it held is lost.
   [[nodiscard]] outputs on_lost(std::uint32_t slot, const std::string& cause, time_point now);
   // The process lives, but its worker failed and lost its state; it answers `on_stopped` as any other.
@@ -142,6 +145,7 @@ private:
     bool external{false};
     bool joined{false};
     incarnation_id incarnation;
+    std::string machine;
     time_point since; // of the current wait: start, join, end or prepare
     bool idle{false};
     bool holds_state{false};
@@ -156,6 +160,7 @@ private:
   void advance(time_point now, outputs& out);
   void choose(outputs& out);
   void prepare(const resume_point& from, time_point now, outputs& out);
+  void add_members();
   [[nodiscard]] bool assembled(time_point now);
 
   membership_settings settings_;

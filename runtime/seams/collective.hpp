@@ -39,7 +39,8 @@ namespace troupe {
 struct collective_member {
   incarnation_id incarnation;
   peer_address address;
-  bool same_host{true}; // as the director; only `prepare` looks at it
+  // Members of equal number share memory; 0: with the director, too. Only `prepare` looks at it.
+  std::uint32_t host{0};
 };
 
 struct collective_shape {
@@ -84,7 +85,8 @@ class communicator {
 public:
   virtual ~communicator() = default;
   // Memory [elements], 64-byte aligned, for the partial sum of this rank's `index`-th owned tree node
-  // (order of canonical_plan::owned_nodes). Written by the caller between two all-reduces.
+  // (order of canonical_plan::owned_nodes). Written by the caller between two all-reduces. After one it may
+  // be other memory, with the same values: it is asked for again.
   [[nodiscard]] virtual std::span<float> contribution(std::size_t index) = 0;
   // The elements `part` of all contributions of this rank are final for the coming sum, which may start on
   // them while the others are still written (CO-5). `done` is dropped where parts are not summed by

@@ -5,6 +5,7 @@ Owns:   namespaces named troupe-PID-a and troupe-PID-b, with one end of the cabl
 Fails:  `permitted` says in words what is missing.
 """
 
+import json
 import os
 import re
 import shutil
@@ -72,6 +73,12 @@ class Cable:
 
     def device(self, side):
         return self.sides[side][1]
+
+    def carried(self):
+        """Bytes that have gone through the cable, both ways, with all headers."""
+        ends = [json.loads(sh("ip", "-n", name, "-s", "-j", "link", "show", "dev", device).stdout)[0]
+                for name, device, _ in self.sides.values()]
+        return sum(end["stats64"]["tx"]["bytes"] for end in ends)
 
     def places(self):
         """Each side as the benchmarks' programs take it: NAMESPACE,DEVICE,ADDRESS."""

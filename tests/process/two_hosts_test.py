@@ -1,7 +1,6 @@
 """A job on two hosts: a director with a worker, and a worker that joins from elsewhere.
 
-The hosts are network namespaces with a cable between them; the joiner has process ids of its own, too, so
-that nothing is shared: no memory, no loopback device, no process that one could see or signal.
+The joiner shares nothing with the director's host (hosts.py).
 Exit code 77 (CTest: skipped) where namespaces are not permitted.
 """
 
@@ -12,62 +11,15 @@ import signal
 import sys
 
 import harness
-from harness import Job, ProcessTest, say, until
-from namespaces import Cable, permitted
+from harness import say, until
+from hosts import DATA, DETECT_MS, LONG, HostsTest
+from namespaces import permitted
 from probes import hold
 
 STEPS = 600
-LONG = 3000  # steps: still under way when a late joiner has come
-DETECT_MS = 2000
-DATA = "/usr/share/datasets/fashion-mnist"
 
 
-class TwoHosts(ProcessTest):
-    def setUp(self):
-        super().setUp()
-        self.cable = Cable().__enter__()
-        self.addCleanup(self.cable.__exit__)
-        with open(os.path.join(self.out, "token"), "w", encoding="ascii") as file:
-            file.write("a secret of both hosts")
-
-    def inside(self, side, *command):
-        return [*self.cable.inside(side), *command]
-
-    def direct(self, steps, *options, detect_ms=DETECT_MS, joiners=1):
-        options = [*harness.USUAL, "--detect-after", f"{detect_ms}ms", "--steps", str(steps),
-                   "--workers", str(joiners + 1), "--external", str(joiners), "--listen", "10.83.0.1:0",
-                   "--network", self.cable.device("a"), "--token-file", os.path.join(self.out, "token"),
-                   "--checkpoint-dir", "ck", "--checkpoint-every", "500", *options]
-        number = self.numbers + 1
-        outputs = ["--events", os.path.join(self.out, f"events{number}.jsonl"),
-                   "--summary", os.path.join(self.out, f"summary{number}.json")]
-        return Job(self, command=self.inside("a", harness.program, *options, *outputs))
-
-    def join(self, director, *options, instead=None):
-        """`instead`: a directory that the joiner sees where the dataset is."""
-        endpoint = director.event("job_started")["endpoint"]
-        command = [harness.program, "--join", endpoint, "--network", self.cable.device("b"),
-                   "--detect-after", f"{DETECT_MS}ms", "--token-file", os.path.join(self.out, "token"),
-                   *options]
-        if instead:
-            command = ["sh", "-c", f'mount --bind {instead} {DATA} && exec "$@"', "sh", *command]
-        return Job(self, command=self.inside("b", "unshare", "--pid", "--fork", "--mount-proc",
-                                             "--kill-child", *command))
-
-    def kill(self, joiner):
-        """The worker itself: the only child of what started it."""
-        with open(f"/proc/{joiner.pid}/task/{joiner.pid}/children", encoding="ascii") as file:
-            worker = int(file.read())
-        say(f"    -> SIGKILL to the joiner ({worker})")
-        os.kill(worker, signal.SIGKILL)
-        joiner.process.wait(harness.DEADLINE_S)
-
-    def in_steps(self, director):
-        director.event("checkpoint_written", step=500)
-
-    def by(self, result, *kinds):
-        self.assertEqual([e["collective"] for e in result.named("generation_started")], list(kinds))
-
+class TwoHosts(HostsTest):
     def test_one_digest(self):
         """the digest of a job on one host"""
         director = self.direct(STEPS)

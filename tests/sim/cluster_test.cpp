@@ -85,6 +85,38 @@ TEST_CASE("sim: under every fault the job ends as it would have without", "[sim]
   }
 }
 
+// Hosts of two workers each; with three of them the shares are 2, 2, 1, 1, 1 and 1 of 8 shards.
+TEST_CASE("sim: hosts of several workers, which sum in two levels or flat, as the seed says (LP-1, LM-2)",
+          "[sim]") {
+  for (const auto& scenario : fault_scenarios()) {
+    const std::string faults{scenario.name};
+    DYNAMIC_SECTION(faults) {
+      all_are_right(faults, "ring", {2, 4, 2}, seeds_elsewhere);
+      all_are_right(faults, "ring", {3, 6, 2}, seeds_elsewhere);
+    }
+  }
+}
+
+TEST_CASE("sim: both ways of summing end in the state of one host", "[sim]") {
+  simulator simulated{*find_workload("ring")};
+  const auto alone = simulated.known({1, 1});
+  REQUIRE(alone);
+  for (const auto where : {layout{2, 4, 2}, layout{3, 6, 2}, layout{3, 4}}) {
+    std::size_t in_levels = 0;
+    std::size_t flat = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const auto result = simulated.run({seed, where, "none"});
+      REQUIRE(result);
+      CHECK(result->right());
+      if (result->event_lines.find(R"("collective":"sim+ring")") != std::string::npos) ++in_levels;
+      if (result->event_lines.find(R"("collective":"ring")") != std::string::npos) ++flat;
+    }
+    CHECK(in_levels > 0);
+    CHECK(flat > 0);
+    CHECK(simulated.known(where)->state_digest == alone->state_digest);
+  }
+}
+
 TEST_CASE("sim: sums that are begun in parts end as whole ones do, whoever dies between two parts (CO-5)",
           "[sim]") {
   const std::string faults = GENERATE("none", "kill-in-part", "kill-two", "throw-worker", "planned-hang",

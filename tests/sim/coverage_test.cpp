@@ -22,7 +22,8 @@ constexpr std::array all_series{
     series{"softmax", {.hosts = 3, .workers = 4}, 60},
     series{"adamw", {.hosts = 8, .workers = 8}, 20},
     series{"ring", {.hosts = 3, .workers = 4}, 60},
-    series{"top-k", {.hosts = 1, .workers = 3}, 30}, // states that are not whole
+    series{"top-k", {.hosts = 1, .workers = 3}, 30},              // states that are not whole
+    series{"ring", {.hosts = 2, .workers = 4, .joiners = 2}, 20}, // in two levels
 };
 
 constexpr std::uint64_t rare_seeds = 1500; // a reader that fails while its worker has no generation

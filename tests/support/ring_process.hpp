@@ -40,6 +40,8 @@ public:
   [[nodiscard]] ring_collective& ring() { return *ring_; }
   [[nodiscard]] session_transport& network() { return *sessions_; } // on the loop
   [[nodiscard]] event_loop& loop() { return loop_; }
+  [[nodiscard]] executor& device() { return device_; }
+  [[nodiscard]] executor& lane() { return lane_; }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, std::uint32_t rank) {
     return connect_posted(device_, *ring_, descriptor, shape, rank_id{rank});

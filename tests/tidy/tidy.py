@@ -37,6 +37,7 @@ MAY_INCLUDE = {
     "transports/rendezvous": MIDDLE,
     "transports/ring": MIDDLE,
     "transports/shm": MIDDLE,
+    "transports/two_level": MIDDLE,
     "transports/ucx": MIDDLE,
     "transports/nccl": MIDDLE,
     "actors/*": MIDDLE + DECORATORS + ACTORS_SHARED,  # never a transport, never each other's headers

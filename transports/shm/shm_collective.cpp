@@ -50,7 +50,9 @@ std::vector<std::uint64_t> shm_collective::arrivals() const {
 }
 
 void shm_collective::end_generation() noexcept {
-  if (current_ != nullptr) current_->abort();
+  if (current_ == nullptr) return;
+  current_->abort();
+  current_ = nullptr;
 }
 
 } // namespace troupe

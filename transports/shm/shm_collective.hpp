@@ -45,7 +45,8 @@ public:
   // reached; empty before the first `prepare`. Whoever is behind is who the others wait for.
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
   [[nodiscard]] std::string kind() const override { return "shm"; }
-  // Director's side: aborts the current generation's waits in every member. Idempotent.
+  // Director's side: aborts the current generation's waits in every member, and lets its memory go with them.
+  // Idempotent.
   void end_generation() noexcept;
 
 private:

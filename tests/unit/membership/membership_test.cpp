@@ -157,6 +157,30 @@ TEST_CASE("membership: an external slot is waited for, then the job goes on with
   CHECK(finish->cause->code == errc::too_few_workers);
 }
 
+TEST_CASE("membership: members of one host get ranks that follow one another, the director's first (RO-1)") {
+  auto settings = settings_for(1, 3);
+  settings.machine = "here";
+  const time_point t{};
+  membership brain{settings};
+  (void)brain.start(t);
+  (void)brain.on_ready(1, incarnation(1), t, "b");
+  (void)brain.on_ready(2, incarnation(2), t, "c");
+  (void)brain.on_ready(0, incarnation(0), t, "here");
+  (void)brain.on_ready(3, incarnation(3), t, "c");
+  const auto out = brain.on_resume_point(resume_point{}, t);
+  const auto* prepare = find<action::prepare_generation>(out);
+  REQUIRE(prepare != nullptr);
+  std::vector<std::uint32_t> slots;
+  std::vector<std::uint32_t> hosts;
+  for (const auto& member : prepare->plan.members) {
+    slots.push_back(member.slot);
+    hosts.push_back(member.host);
+  }
+  CHECK(slots == std::vector<std::uint32_t>{0, 2, 3, 1});
+  CHECK(hosts == std::vector<std::uint32_t>{0, 1, 1, 2});
+  CHECK(brain.rank_of(incarnation(1)) == rank_id{3});
+}
+
 TEST_CASE("membership: a checkpoint that cannot be loaded is looked for again, with a limit") {
   membership brain{settings_for(1)};
   const time_point t{};
