@@ -30,32 +30,28 @@ class TwoHosts(HostsTest):
         self.assert_failures(result, [])
         self.by(result, "ring")
 
-    def test_killed(self):
-        """the worker elsewhere is killed and another one comes: the digest of a run without it"""
-        director = self.direct(LONG)
+    def replaced(self, *options):
+        """A job whose worker elsewhere is killed, and another one comes: the digest of a run without that"""
+        director = self.direct(LONG, *options)
         joiner = self.join(director)
         self.in_steps(director)
         self.kill(joiner)
         director.event("failure_detected")
         self.join(director)
         result = director.end()
-        self.assert_finished(result, LONG, self.clean_digest(LONG))
-        self.assertEqual([f["source"] for f in result.failures], ["peer"])
+        self.assert_finished(result, LONG, self.clean_digest(LONG, *options))
         self.by(result, "ring", "ring")
+        return result
+
+    def test_killed(self):
+        """the worker elsewhere is killed and another one comes: the digest of a run without it"""
+        result = self.replaced()
+        self.assertEqual([f["source"] for f in result.failures], ["peer"])
 
     def test_top_k(self):
         """the same with --top-k: the residuals of the worker that died are those of the newest whole state"""
-        top_k = ("--top-k", "0.05")
-        director = self.direct(LONG, *top_k)
-        joiner = self.join(director)
-        self.in_steps(director)
-        self.kill(joiner)
-        director.event("failure_detected")
-        self.join(director)
-        result = director.end()
-        self.assert_finished(result, LONG, self.clean_digest(LONG, *top_k))
+        result = self.replaced("--top-k", "0.05")
         self.assertIn(result.failures[0]["source"], ("peer", "disk"))
-        self.by(result, "ring", "ring")
 
     def test_goes_and_comes(self):
         """nobody comes instead: the job goes on in memory; later one does: over the network again"""

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/counter_rng.hpp"
-#include "tests/support/manual_executor.hpp"
+#include "tests/support/drawn_order.hpp"
 #include "tests/unit/collective/reference.hpp"
 #include "transports/loopback/loopback_transport.hpp"
 #include "transports/ring/ring_collective.hpp"
@@ -28,13 +27,16 @@ public:
   };
 
   ring_table(std::uint32_t world, std::uint64_t seed, ring_settings settings)
-      : random_{seed, 0}
+      : order_{seed}
       , seats_(world) {
+    order_.add(loop_, 3);
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       auto& at = seats_[rank];
       at.network = hub_.open({1, rank + 1});
       at.ring = std::make_unique<ring_collective>(loop_, *at.device, settings, at.lane.get());
       at.ring->attach(at.network.get());
+      order_.add(*at.device);
+      order_.add(*at.lane);
     }
   }
   ~ring_table() {
@@ -78,26 +80,11 @@ public:
       reduce(rank);
   }
 
-  // Runs one task of any executor that has some; false: nothing is left to do.
-  bool run_one() {
-    std::vector<manual_executor*> ready;
-    if (loop_.pending() > 0) ready.assign(3, &loop_);
-    for (auto& at : seats_)
-      for (auto* each : {at.device.get(), at.lane.get()})
-        if (each->pending() > 0) ready.push_back(each);
-    if (ready.empty()) return false;
-    return ready[random_.block(drawn_++)[0] % ready.size()]->run_one();
-  }
-  std::size_t run(std::size_t tasks_max = 1'000'000) {
-    std::size_t ran = 0;
-    while (ran < tasks_max && run_one())
-      ++ran;
-    return ran;
-  }
+  bool run_one() { return order_.run_one(); }
+  std::size_t run(std::size_t tasks_max = drawn_order::all) { return order_.run(tasks_max); }
 
 private:
-  counter_rng random_;
-  std::uint64_t drawn_{0};
+  drawn_order order_;
   manual_executor loop_{1U << 14U};
   loopback_hub hub_{loop_, {.bulk_piece_bytes = 256}};
   std::vector<seat> seats_;

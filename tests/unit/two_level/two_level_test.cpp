@@ -8,8 +8,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include "runtime/base/counter_rng.hpp"
-#include "tests/support/manual_executor.hpp"
+#include "tests/support/drawn_order.hpp"
 #include "tests/unit/collective/reference.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 #include "transports/loopback/loopback_transport.hpp"
@@ -39,10 +38,15 @@ public:
   };
 
   level_table(std::vector<std::uint32_t> hosts, std::uint64_t seed, ring_settings settings)
-      : random_{seed, 0}
+      : order_{seed}
       , hosts_{std::move(hosts)} {
-    for (std::uint64_t rank = 0; rank < hosts_.size(); ++rank)
-      seats_.push_back(std::make_unique<seat>(loop_, hall_, hub_.open({1, rank + 1}), settings));
+    order_.add(loop_, 3);
+    for (std::uint64_t rank = 0; rank < hosts_.size(); ++rank) {
+      auto& at =
+          *seats_.emplace_back(std::make_unique<seat>(loop_, hall_, hub_.open({1, rank + 1}), settings));
+      order_.add(at.device);
+      order_.add(at.lane);
+    }
   }
   ~level_table() {
     for (auto& at : seats_)
@@ -82,25 +86,11 @@ public:
       at.member->all_reduce([&at](expected<reduction> result) { at.answer = std::move(result); });
     });
   }
-  bool run_one() {
-    std::vector<test::manual_executor*> ready;
-    if (loop_.pending() > 0) ready.assign(3, &loop_);
-    for (auto& at : seats_)
-      for (auto* each : {&at->device, &at->lane})
-        if (each->pending() > 0) ready.push_back(each);
-    if (ready.empty()) return false;
-    return ready[random_.block(drawn_++)[0] % ready.size()]->run_one();
-  }
-  std::size_t run(std::size_t tasks_max = 1'000'000) {
-    std::size_t ran = 0;
-    while (ran < tasks_max && run_one())
-      ++ran;
-    return ran;
-  }
+  bool run_one() { return order_.run_one(); }
+  std::size_t run(std::size_t tasks_max = test::drawn_order::all) { return order_.run(tasks_max); }
 
 private:
-  counter_rng random_;
-  std::uint64_t drawn_{0};
+  test::drawn_order order_;
   std::vector<std::uint32_t> hosts_; // by rank
   test::manual_executor loop_{1U << 14U};
   loopback_hall hall_;
