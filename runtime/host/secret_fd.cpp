@@ -11,7 +11,8 @@
 namespace troupe {
 namespace {
 
-constexpr int seals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+// Not F_SEAL_WRITE: it is refused for as long as the kernel holds the page for itself (staging_memfd.cpp).
+constexpr int seals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 bool sealed(int fd) {
   const int found = ::fcntl(fd, F_GET_SEALS);

@@ -16,7 +16,9 @@
 namespace troupe {
 namespace {
 
-constexpr int seals_required = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
+// F_SEAL_WRITE would be refused (EBUSY) for as long as the kernel holds a page for itself, as while it moves
+// memory together. Without it no new writer can come; the only one there was, the draft, has unmapped.
+constexpr int seals_required = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 
 class mapping {
 public:
@@ -67,7 +69,7 @@ public:
   [[nodiscard]] expected<std::shared_ptr<const staged_memory>> seal() override {
     invariant(static_cast<bool>(memory_), "staging: a draft is sealed once");
     const std::size_t size = memory_.bytes().size();
-    { const mapping gone = std::move(memory_); } // F_SEAL_WRITE is refused while a writable mapping exists
+    { const mapping gone = std::move(memory_); } // the last writable mapping: the seals keep out new ones only
     if (::fcntl(fd_.get(), F_ADD_SEALS, seals_required | F_SEAL_SEAL) != 0)
       return error{errc::storage_failed,
                    "dataset '" + name_ + "': cannot seal its memory: " + system_text(errno)};

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -127,6 +128,18 @@ TEST_CASE("memfd staging: nobody can write or resize what is sealed (ST-1)") {
   CHECK(::ftruncate(fd, 1 << 20) != 0);
   CHECK(::write(fd, "x", 1) < 0);
   CHECK(::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+}
+
+TEST_CASE("memfd staging: a page that the kernel still holds does not keep a draft from being sealed") {
+  memfd_staging area;
+  auto draft = std::move(area.begin("held", 4 * 4096).value());
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const iovec page{draft->bytes().data(), 4096};
+  REQUIRE(::vmsplice(ends[1], &page, 1, 0) == 4096); // the pipe holds the page itself, no copy
+  const auto sealed = draft->seal();
+  CHECK(sealed);
+  for (const int end : ends) ::close(end);
 }
 
 TEST_CASE("memfd staging: memory that is not sealed is refused (ST-1)") {
