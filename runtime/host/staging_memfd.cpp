@@ -69,7 +69,7 @@ public:
   [[nodiscard]] expected<std::shared_ptr<const staged_memory>> seal() override {
     invariant(static_cast<bool>(memory_), "staging: a draft is sealed once");
     const std::size_t size = memory_.bytes().size();
-    { const mapping gone = std::move(memory_); } // the last writable mapping: the seals keep out new ones only
+    { const mapping gone = std::move(memory_); } // the last writable one: the seals keep out new ones only
     if (::fcntl(fd_.get(), F_ADD_SEALS, seals_required | F_SEAL_SEAL) != 0)
       return error{errc::storage_failed,
                    "dataset '" + name_ + "': cannot seal its memory: " + system_text(errno)};

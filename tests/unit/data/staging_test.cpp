@@ -139,7 +139,8 @@ TEST_CASE("memfd staging: a page that the kernel still holds does not keep a dra
   REQUIRE(::vmsplice(ends[1], &page, 1, 0) == 4096); // the pipe holds the page itself, no copy
   const auto sealed = draft->seal();
   CHECK(sealed);
-  for (const int end : ends) ::close(end);
+  for (const int end : ends)
+    ::close(end);
 }
 
 TEST_CASE("memfd staging: memory that is not sealed is refused (ST-1)") {
