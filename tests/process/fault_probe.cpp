@@ -3,7 +3,7 @@
 // Flow:     harness -> commands -> [probe] <-> the other probe; [probe] -> reports -> harness
 // Both probes are alike: an actor "server", an actor that asks and watches the other's server, heartbeats and
 // the product's failure detector both ways, numbered small messages, bulk transfers.
-// Options:  LANES DEVICES DETECT_AFTER_MS
+// Options:  LANES DEVICES DETECT_AFTER_MS [sessions]: with it, sessions bridge what a path loses
 // Commands: room | connect INCARNATION ADDRESS | watch | ask | keep | stream | bulk | goodbye | forget | quit
 // Reports:  ready room connecting open streaming bulk_started answered told(what, code, text) left
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "runtime/policy/failure_detector.hpp"
+#include "runtime/session/session_transport.hpp"
 #include "tests/process/support/probe_seams.hpp"
 
 namespace troupe::test {
@@ -124,12 +125,18 @@ private:
 
 class probe final : bulk_listener {
 public:
-  probe(probe_seams& here, duration detect_after)
+  probe(probe_seams& here, duration detect_after, bool sessions)
       : here_{here}
       , limits_{timeouts::derive(detect_after)}
+      , sessions_{sessions ? std::make_unique<session_transport>(
+                                 here.loop, here.clock, *here.network,
+                                 session_settings{.bridge_for = limits_.lease,
+                                                  .connect_for = limits_.handshake_deadline})
+                           : nullptr}
+      , network_{sessions ? static_cast<transport&>(*sessions_) : *here.network}
       , codecs_{codec_table{}.add<question, reply, numbered, received>()}
       , runtime_{here.loop, here.clock, here.log}
-      , office_{std::make_unique<post_office>(runtime_, *here.network, codecs_,
+      , office_{std::make_unique<post_office>(runtime_, network_, codecs_,
                                               post_office_settings{.job = peer_job})}
       , detector_{limits_} {
     const happening note = [this](std::string_view what) { report(what); };
@@ -168,7 +175,7 @@ private:
     if (what == "connect" && words.size() == 3) return connect(incarnation_of(words[1]), words[2]);
     if (what == "quit") return leave();
     if (!peer_) return;
-    if (what == "goodbye") return here_.network->close(*peer_);
+    if (what == "goodbye") return network_.close(*peer_);
     if (what == "forget") return office_->peer_lost(*peer_, {errc::aborted, "told to forget it"});
     if (what == "bulk") return send_bulk();
     caf::anon_send(asker_, errand{what, target_});
@@ -176,7 +183,7 @@ private:
   void connect(incarnation_id who, const std::string& address) {
     peer_ = who;
     report("connecting");
-    const auto begun = here_.network->connect(who, address_of(address));
+    const auto begun = network_.connect(who, address_of(address));
     if (!begun) return told("path_lost", begun.failure());
     detector_.watch(who, rank_id{1}, here_.clock.now());
     target_ = office_->remote(who, "server");
@@ -184,7 +191,7 @@ private:
   }
   void leave() {
     detector_ = failure_detector{limits_};
-    if (peer_) here_.network->close(*peer_);
+    if (peer_) network_.close(*peer_);
     leaving_ = true;
   }
 
@@ -205,11 +212,14 @@ private:
       const error cause{errc::process_died, one.text};
       told("verdict", cause);
       office_->peer_lost(one.who, cause);
-      here_.network->close(one.who);
+      network_.close(one.who);
     }
     if (leaving_ && here_.network->idle()) {
       const auto seen = office_->counters();
-      here_.report({{"event", "left"}, {"requests", seen.requests}, {"proxies", seen.proxies}});
+      here_.report({{"event", "left"},
+                    {"requests", seen.requests},
+                    {"proxies", seen.proxies},
+                    {"bridged", sessions_ ? sessions_->counters().bridged : 0}});
       return here_.loop.stop();
     }
     here_.clock.call_after(limits_.tick_interval, [this] { tick(); });
@@ -243,6 +253,8 @@ private:
 
   probe_seams& here_;
   timeouts limits_;
+  std::unique_ptr<session_transport> sessions_; // absent: the path itself
+  transport& network_;
   codec_table codecs_;
   actor_runtime runtime_;
   std::unique_ptr<post_office> office_;
@@ -259,14 +271,15 @@ private:
 
 int main(int argc, char** argv) {
   using namespace troupe;
-  if (argc != 4) {
-    std::fprintf(stderr, "fault_probe: expected LANES DEVICES DETECT_AFTER_MS\n");
+  const bool sessions = argc == 5 && std::string_view{argv[4]} == "sessions";
+  if (argc != 4 && !sessions) {
+    std::fprintf(stderr, "fault_probe: expected LANES DEVICES DETECT_AFTER_MS [sessions]\n");
     return 2;
   }
   const std::chrono::milliseconds detect_after{std::strtoul(argv[3], nullptr, 10)};
   test::probe_seams here{argv[1], argv[2], timeouts::derive(detect_after).handshake_deadline};
   {
-    test::probe one{here, detect_after};
+    test::probe one{here, detect_after, sessions};
     here.loop.run();
   }
   return 0;

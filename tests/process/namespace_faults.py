@@ -1,6 +1,7 @@
 """Faults of the network between two processes in two network namespaces.
 
-Usage:  namespace_faults.py --program fault_probe [--detect-after MS] [--only TEXT] [--table [FILE]]
+Usage:  namespace_faults.py --program fault_probe [--sessions] [--detect-after MS] [--only TEXT]
+                            [--table [FILE]]
 Output: as fault_matrix.py; exit code 77 (CTest: skipped) where namespaces or nft are not permitted.
 """
 
@@ -10,26 +11,24 @@ import sys
 
 from fault_matrix import Matrix, markdown
 from namespaces import Cable, permitted
-from probes import Late, Probe, Watch, hold, in_words, now_ms, say
-
-# A path that broke and comes back within detect_after is bridged by a session. While the probes compose none,
-# a broken path is told, and only what TCP itself bridges is.
-SESSIONS = False
+from probes import Late, Probe, Watch, in_words, now_ms, say
 
 STAGES = ("idle", "waiting", "stream", "bulk")
 BRIDGED, TOLD = "bridged", "both told"
+RESET = "connections reset"  # told where nothing opens the path again; bridged by a session
 FAULTS = {
     "cut for less than detect_after": BRIDGED,
     "cut for more than detect_after": TOLD,
     "link down": TOLD,
     "one-way drop": TOLD,
-    "connections reset": BRIDGED if SESSIONS else TOLD,
+    RESET: TOLD,
 }
 
 
 class Cell:
-    def __init__(self, stage, fault):
-        self.stage, self.fault, self.expected = stage, fault, FAULTS[fault]
+    def __init__(self, stage, fault, sessions):
+        self.stage, self.fault = stage, fault
+        self.expected = BRIDGED if sessions and fault == RESET else FAULTS[fault]
         self.wrong, self.told, self.latest_ms, self.left = [], ["", ""], None, "nothing"
 
     @property
@@ -43,20 +42,23 @@ class Cell:
 
 
 class Network:
-    def __init__(self, program, detect_ms):
-        self.program, self.detect_ms = program, detect_ms
+    def __init__(self, program, detect_ms, sessions):
+        self.program, self.detect_ms, self.sessions = program, detect_ms, sessions
 
     def run(self, stage, fault):
-        cell = Cell(stage, fault)
+        cell = Cell(stage, fault, self.sessions)
         with Cable() as cable, Watch() as watch:
             probes, since = [], now_ms()
             try:
-                probes += [Probe(side, [self.program, "tcp", cable.device(side), str(self.detect_ms)],
+                last = [str(self.detect_ms), *(["sessions"] if self.sessions else [])]
+                probes += [Probe(side, [self.program, "tcp", cable.device(side), *last],
                                  watch, cable.inside(side)) for side in ("a", "b")]
                 Matrix.begin(stage, *probes)
                 since = now_ms()
                 self.strike(cell, cable, probes)
                 self.judge(cell, probes, since)
+                if cell.fault == "cut for less than detect_after" and not cable.cut_packets():
+                    cell.wrong.append("nothing was on its way while it was cut")
                 self.finish(cell, probes, watch)
             except (Late, RuntimeError) as late:
                 cell.wrong.append(f"HANGS: {late}")
@@ -67,14 +69,13 @@ class Network:
     def strike(self, cell, cable, probes):
         if cell.fault == "one-way drop":
             return cable.drop_towards("b")
-        if cell.fault == "connections reset":
+        if cell.fault == RESET:
             if not cable.reset_connections():
                 cell.wrong.append("the kernel cannot reset connections (INET_DIAG_DESTROY)")
             return None
-        cable.plug(False)
         if cell.fault == "cut for less than detect_after":
-            hold(self.detect_ms / 4)
-            cable.plug(True)
+            return cable.cut_for(self.detect_ms / 4)
+        cable.plug(False)
         if cell.fault == "cut for more than detect_after":
             for probe in probes:  # both decide while it lasts
                 probe.decision()
@@ -112,6 +113,8 @@ class Network:
             if probe.end() != 0:
                 cell.wrong.append(f"{probe.name} ended with {probe.process.returncode}: {probe.errors()}")
             last = probe.wait("left")
+            if cell.fault == RESET and cell.expected == BRIDGED and last["bridged"] == 0:
+                cell.wrong.append(f"no path of {probe.name} was bridged")
             if cell.expected == TOLD and (last["requests"] or last["proxies"]):
                 cell.wrong.append(f"{probe.name} still held {last['requests']} requests, "
                                   f"{last['proxies']} handles")
@@ -128,6 +131,7 @@ HEAD = ["stage", "fault", "a was told (code), after ms", "b was told (code), aft
 def main():
     options = argparse.ArgumentParser(description="Faults of the network between two processes.")
     options.add_argument("--program", required=True, help="the fault_probe to use")
+    options.add_argument("--sessions", action="store_true", help="sessions over the path, as jobs have")
     options.add_argument("--detect-after", type=int, default=1000, metavar="MS")
     options.add_argument("--only", default="", metavar="TEXT", help="cells whose name has it")
     options.add_argument("--table", nargs="?", const="-", metavar="FILE", help="write the table; judge times")
@@ -136,7 +140,7 @@ def main():
     if missing:
         say(f"SKIPPED: {missing}")
         return 77
-    network = Network(os.path.abspath(chosen.program), chosen.detect_after)
+    network = Network(os.path.abspath(chosen.program), chosen.detect_after, chosen.sessions)
     cells = [network.run(stage, fault) for stage in STAGES for fault in FAULTS
              if chosen.only in f"{stage} / {fault}"]
     for cell in cells:

@@ -92,6 +92,26 @@ class Cable:
         name, device, _ = self.sides["a"]
         sh("ip", "-n", name, "link", "set", device, "up" if up else "down")
 
+    def cut_for(self, ms):
+        """Nothing reaches either side for that long, on however busy a machine: the kernel ends it. No device
+        goes down: that would make both forget each other's addresses, and ask again only after a second."""
+        for name, device, _ in self.sides.values():
+            rules = ('table inet troupe_cut\ndelete table inet troupe_cut\n'
+                     f'table inet troupe_cut {{ set cut {{ type ifname; timeout {ms:.0f}ms; '
+                     f'elements = {{ "{device}" }}; }}\nchain incoming {{ type filter hook input priority 0; '
+                     'iifname @cut counter drop; }\n}\n')
+            sh("ip", "netns", "exec", name, "nft", "-f", "-", text=rules)
+
+    def cut_packets(self):
+        """How many packets the last `cut_for` has kept from either side."""
+        def counted(name):
+            listed = sh("ip", "netns", "exec", name,
+                        "nft", "-j", "list", "table", "inet", "troupe_cut").stdout
+            parts = [part for item in json.loads(listed)["nftables"] if "rule" in item
+                     for part in item["rule"]["expr"]]
+            return sum(part["counter"]["packets"] for part in parts if "counter" in part)
+        return sum(counted(name) for name, _, _ in self.sides.values())
+
     def drop_towards(self, side, device=None):
         """Nothing reaches that side any more (through that device of it); what it sends still passes."""
         rules = ("table inet troupe { chain incoming { type filter hook input priority 0; "

@@ -14,7 +14,6 @@ import harness
 from harness import say, until
 from hosts import DATA, DETECT_MS, LONG, HostsTest
 from namespaces import permitted
-from probes import hold
 
 STEPS = 600
 
@@ -70,10 +69,9 @@ class TwoHosts(HostsTest):
         director = self.direct(LONG)
         self.join(director)
         self.in_steps(director)
-        self.cable.plug(False)
-        hold(DETECT_MS / 4)
-        self.cable.plug(True)
+        self.cable.cut_for(DETECT_MS / 4)
         result = director.end()
+        self.assertGreater(self.cable.cut_packets(), 0)
         self.assert_finished(result, LONG, self.clean_digest(LONG))
         self.assert_failures(result, [])
         self.by(result, "ring")

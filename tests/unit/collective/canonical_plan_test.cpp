@@ -140,6 +140,16 @@ TEST_CASE("canonical plan: every contribution is pushed once, in slot order (CP-
     }
 }
 
+TEST_CASE("canonical plan: where shards and ranks are powers of two, the program of a shard a rank (CP-3)") {
+  for (std::uint32_t world = 1; world <= 64; world *= 2) {
+    const auto plain = combine_program(world, world);
+    for (std::uint32_t shards = world; shards <= 1024; shards *= 2) {
+      REQUIRE(combine_program(shards, world).steps == plain.steps);
+      REQUIRE(first_slots(shards, world) == first_slots(world, world));
+    }
+  }
+}
+
 TEST_CASE("canonical sum: every world gives the bits of one worker (CO-1, CP-3)") {
   constexpr std::size_t elements = 43;
   for (std::uint32_t shards = 1; shards <= shards_tested; ++shards) {
