@@ -98,8 +98,7 @@ class Matrix:
                 probe.tell("room")
             for probe in (a, b):
                 probe.wait("room")
-        a.tell(f"connect {b.incarnation} {b.address}")
-        b.tell(f"connect {a.incarnation} {a.address}")
+        Matrix.connect(a, b)
         for probe in (a, b):
             probe.wait("open")
             probe.tell("watch", "ask")
@@ -112,6 +111,11 @@ class Matrix:
             if stage in sign:
                 event, count = sign[stage]
                 probe.wait(event, count)
+
+    @staticmethod
+    def connect(a, b):
+        for one, other in ((a, b), (b, a)):
+            one.tell(f"connect {other.incarnation} {other.address}")
 
     def fail(self, cell, a, b):
         if cell.fault == "SIGKILL":
