@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -17,6 +18,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t tasks_at_start = 256;
+constexpr unsigned looks_a_poll = 8; // a loop that spins asks its descriptors at every eighth look
 
 template <class F>
 auto die_on_exception(F&& work) noexcept {
@@ -31,12 +33,13 @@ auto die_on_exception(F&& work) noexcept {
 
 } // namespace
 
-// `ring`, `wake_posted` and `closing` are guarded by `mutex`. The io_context is declared last: it is
+// `ring`, `wake_posted`, `looking` and `closing` are guarded by `mutex`. The io_context is declared last: it is
 // destroyed first, while handlers that it still holds may post.
 struct event_loop::state {
   mutable std::mutex mutex;
   task_ring ring{tasks_at_start};
   bool wake_posted{false};
+  bool looking{false}; // what is posted is seen without a wake-up
   bool closing{false};
   duration spin{0};
   inline_function<bool()> look;
@@ -44,14 +47,43 @@ struct event_loop::state {
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work{io.get_executor()};
 
-  // Some handlers, or one after a sleep.
+  // Whatever there is while it spins, or one handler after a sleep.
   void run_some() {
-    for (const auto end = std::chrono::steady_clock::now() + spin; spin > duration{0} && !io.stopped();) {
-      const bool did = look && look();
-      if (io.poll() > 0 || did) return;
-      if (std::chrono::steady_clock::now() >= end) break;
-    }
+    if (spin > duration{0}) look_around();
     io.run_one();
+  }
+
+  // Until there has been nothing for as long as it spins.
+  void look_around() {
+    set_looking(true);
+    bool did = false;
+    unsigned looks = 0;
+    for (auto end = std::chrono::steady_clock::now() + spin; !io.stopped();) {
+      did = (look && look()) || did;
+      did = run_posted() || did;
+      if (++looks % looks_a_poll != 0) continue;
+      did = io.poll() > 0 || did;
+      const auto now = std::chrono::steady_clock::now();
+      if (std::exchange(did, false)) end = now + spin;
+      if (now >= end) break;
+    }
+    set_looking(false);
+  }
+
+  void set_looking(bool looks) {
+    std::unique_lock lock{mutex};
+    looking = looks;
+    if (looks || ring.empty() || std::exchange(wake_posted, true)) return;
+    lock.unlock();
+    wake();
+  }
+
+  bool run_posted() {
+    std::unique_lock lock{mutex};
+    if (ring.empty()) return false;
+    run_ring(lock);
+    run_ring(lock);
+    return true;
   }
 
   // One wake-up is under way at a time, so its memory is reused (EL-4).
@@ -65,7 +97,7 @@ struct event_loop::state {
     std::unique_lock lock{mutex};
     run_ring(lock);
     run_ring(lock);
-    const bool more = wake_posted = !ring.empty();
+    const bool more = wake_posted = !looking && !ring.empty();
     lock.unlock();
     if (more) wake();
   }
@@ -95,7 +127,7 @@ void event_loop::post(task work) {
     const std::lock_guard lock{state_->mutex};
     if (state_->closing) return;
     state_->ring.push(std::move(work));
-    if (state_->wake_posted) return;
+    if (state_->looking || state_->wake_posted) return;
     state_->wake_posted = true;
   }
   state_->wake();
