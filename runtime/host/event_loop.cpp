@@ -33,8 +33,8 @@ auto die_on_exception(F&& work) noexcept {
 
 } // namespace
 
-// `ring`, `wake_posted`, `looking` and `closing` are guarded by `mutex`. The io_context is declared last: it is
-// destroyed first, while handlers that it still holds may post.
+// `ring`, `wake_posted`, `looking` and `closing` are guarded by `mutex`. The io_context is declared last: it
+// is destroyed first, while handlers that it still holds may post.
 struct event_loop::state {
   mutable std::mutex mutex;
   task_ring ring{tasks_at_start};
