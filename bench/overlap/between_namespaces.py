@@ -1,10 +1,10 @@
 """A step whose gradients are summed over a slow link during backward, beside one that sums after it.
 
 Usage:  sudo python3 bench/overlap/between_namespaces.py [--build build] [--rate 2gbit] [--size 4MiB]
-        [--rounds 5]
+        [--rounds 5] [--backward cpu|stand-in]
 Output: medians of the rounds. Two ranks in two network namespaces; the cable between them carries `--rate`
-each way (tc tbf), so that the network is what the sum waits for, and backward has the processors. Backward is
-made as long as the sum alone: there is most to hide.
+each way (tc tbf), so that the network is what the sum waits for. Backward is made as long as the sum alone:
+there is most to hide. `cpu`: the ranks' threads compute; `stand-in`: they only wait, as for a device.
 Exit code 77 where namespaces are not permitted.
 """
 
@@ -53,6 +53,7 @@ def main():
     options.add_argument("--rate", default="2gbit", help="of the link, each way (2gbit)")
     options.add_argument("--size", type=bytes_of, default="4MiB", help="of the gradients (4MiB)")
     options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--backward", choices=("cpu", "stand-in"), default="cpu", help="by whom (cpu)")
     options.add_argument("--iterations", type=int, default=30, help="steps a measurement (30)")
     chosen = options.parse_args()
     missing = permitted()
@@ -64,7 +65,7 @@ def main():
         slow_down(cable, chosen.rate)
         for turn in range(chosen.rounds):
             total = step(chosen, cable, backward="none")
-            layer = {"backward": "cpu", "layer_us": 1000 * total / LAYERS}
+            layer = {"backward": chosen.backward, "layer_us": 1000 * total / LAYERS}
             row = {"sum": total, "backward": step(chosen, cable, alone=True, **layer),
                    "after": step(chosen, cable, **layer),
                    "during": step(chosen, cable, bucket=chosen.size // LAYERS, **layer)}
@@ -75,7 +76,8 @@ def main():
     longer = [max(row["sum"], row["backward"]) for row in rows]
     ratios = {key: statistics.median(row[key] / one for row, one in zip(rows, longer))
               for key in ("after", "during")}
-    print(f"gradients of {chosen.size >> 10} KiB, two ranks, a link of {chosen.rate} each way")
+    print(f"gradients of {chosen.size >> 10} KiB, two ranks, a link of {chosen.rate} each way, "
+          f"backward: {chosen.backward}")
     for key, ms in median.items():
         print(f"{key:>9} {ms:9.2f} ms" + (f"   {ratios[key]:.2f} x the longer of sum and backward"
                                           if key in ratios else ""))

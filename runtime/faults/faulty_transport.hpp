@@ -4,7 +4,7 @@
 // Owns:     what is held back in each direction; a bulk transfer that arrives meanwhile, until it may pass.
 // Runs on:  the event loop.
 // Fails:    more held than the limit: outwards errc::no_credit, inwards the path is lost, never in silence.
-// Invariants: those of the transport seam (TR-1 to TR-4), and
+// Invariants: those of the transport seam (TR-1 to TR-5), and
 //   FY-1    while nothing is held and no switch is on, everything passes at once.
 //   FY-2    what a cut holds back arrives after it, in order, as over a connection that sends again.
 //   FY-3    after a path was lost, nothing is sent to that peer before the loss has been told: it would be

@@ -10,6 +10,7 @@
 //   TR-2    after `close`, or `on_path_lost`, nothing of that path is handed up any more.
 //   TR-3    every `send_bulk` completion is called exactly once, also when the peer dies.
 //   TR-4    the source span of a bulk transfer is not touched after its completion was called.
+//   TR-5    on one path, what was sent after `send_bulk` is handed up after that transfer's announcement.
 #pragma once
 
 #include <cstddef>

@@ -6,6 +6,8 @@
 //   `sent` with its digest     -> compares: the same is handed up
 //   done, or begins again      <- `found` with its own digest
 //
+// `sent` leaves as soon as the digest is known, mostly while the transfer is still on its way: a path keeps
+// it behind the announcement that it belongs to (TR-5).
 // A word that gets lost is lost with its path; the next one begins with the transfer, unless its `resume`
 // says that it is whole.
 #include <algorithm>
@@ -67,7 +69,7 @@ void session_transport::send_bulk(incarnation_id peer, std::uint64_t transfer,
 void session_transport::submit(incarnation_id peer, std::uint64_t transfer) {
   const auto what = outgoing_.at({peer, transfer});
   what->held = true;
-  what->arrived = false;
+  what->found.clear();
   if (what->tries++ > 0) ++counters_.transfers_again;
   inner_.send_bulk(peer, transfer, what->bytes,
                    [weak = std::weak_ptr{handle_}, what, peer, transfer](expected<void> result) {
@@ -76,6 +78,7 @@ void session_transport::submit(incarnation_id peer, std::uint64_t transfer) {
                      else
                        what->done(std::move(result));
                    });
+  tell_digest({peer, transfer});
 }
 
 // The transport below is done with it, one way or the other.
@@ -86,11 +89,11 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
   auto& what = *found->second;
   what.held = false;
   const auto to = find(peer);
-  if (what.received) return finish(key, {});
+  if (what.received || (!what.found.empty() && what.found == what.digest)) return finish(key, {});
   if (to == nullptr && result) result = error{errc::path_lost, "the session ended before it was checked"};
   if (result) {
-    what.arrived = true;
-    return tell_digest(key);
+    tell_digest(key);
+    return judge(key);
   }
   const auto code = result.failure().code;
   const bool unwanted =
@@ -109,24 +112,39 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
                     }));
 }
 
-// Whichever comes last: the arrival, or the digest.
+// Once a try, as soon as the digest is known and the path is open; at the latest when all has arrived.
 void session_transport::tell_digest(transfer_key which) {
-  const auto& what = *outgoing_.at(which);
-  if (!what.arrived || what.digest.empty()) return;
-  say(which.first, session_kind::sent, body_of(which.second, what.tries, what.digest));
+  const auto known = outgoing_.find(which);
+  const auto to = find(which.first);
+  if (known == outgoing_.end() || to == nullptr || to->state != path_state::open) return;
+  auto& what = *known->second;
+  if (what.tries == 0 || what.told == what.tries || what.digest.empty()) return;
+  const auto said = say(*to, session_kind::sent, body_of(which.second, what.tries, what.digest));
+  if (said)
+    what.told = what.tries;
+  else if (said.failure().code == errc::no_credit)
+    clock_.call_after(credit_retry, guarded([which](session_transport& self) { self.tell_digest(which); }));
 }
 
 // The peer's answer: the digest of what has arrived there.
 void session_transport::on_found(session& by, const transfer_body& found) {
   const transfer_key key{by.peer, found.transfer};
   const auto known = outgoing_.find(key);
-  if (known == outgoing_.end() || !known->second->arrived) return; // of an earlier try
+  if (known == outgoing_.end()) return;
   auto& what = *known->second;
-  if (found.attempt != what.tries) return;
-  if (found.text() == what.digest) return finish(key, {});
+  if (found.attempt != what.tries || found.attempt != what.told) return; // of an earlier try
+  what.found = found.text();
+  if (!what.held) judge(key);
+}
+
+// Both have hashed it, and the transport below holds it no more.
+void session_transport::judge(transfer_key which) {
+  auto& what = *outgoing_.at(which);
+  if (what.found.empty()) return;
+  if (what.found == what.digest) return finish(which, {});
   if (++what.wrong >= limits::session_wrong_arrivals_max)
-    return finish(key, arrived_wrong(found.transfer, what.wrong, what.digest, found.text()));
-  submit(by.peer, found.transfer);
+    return finish(which, arrived_wrong(which.second, what.wrong, what.digest, what.found));
+  submit(which.first, which.second);
 }
 
 void session_transport::finish(transfer_key which, const expected<void>& result) {
@@ -136,23 +154,18 @@ void session_transport::finish(transfer_key which, const expected<void>& result)
   node.mapped()->done(result);    // TR-3
 }
 
-// Lost with its path, if that is lost; said again where there is no credit.
-void session_transport::say(incarnation_id peer, session_kind kind, const transfer_body& what) {
-  const auto to = find(peer);
-  if (to == nullptr || to->state != path_state::open) return;
+// Lost with its path, if that is lost.
+expected<void> session_transport::say(session& to, session_kind kind, const transfer_body& what) {
   const session_header header{.magic = session_magic,
                               .kind = kind,
                               .lane = session_lane_id::ordinary,
                               .count = 0,
                               .sequence = 0,
-                              .acked = {to->lanes[0].received(), to->lanes[1].received()}};
+                              .acked = {to.lanes[0].received(), to.lanes[1].received()}};
   std::array<std::byte, sizeof(header) + sizeof(what)> frame;
   std::memcpy(frame.data(), &header, sizeof(header));
   std::memcpy(frame.data() + sizeof(header), &what, sizeof(what));
-  const auto sent = inner_.send(peer, frame);
-  if (sent || sent.failure().code != errc::no_credit) return;
-  clock_.call_after(credit_retry,
-                    guarded([peer, kind, what](session_transport& self) { self.say(peer, kind, what); }));
+  return inner_.send(to.peer, frame);
 }
 
 // A path has opened: what was cut short begins again.
@@ -247,8 +260,10 @@ void session_transport::hash_arrival(transfer_key which) {
 void session_transport::on_sent(session& by, const transfer_body& sent) {
   const transfer_key key{by.peer, sent.transfer};
   const auto known = incoming_.find(key);
-  if (known == incoming_.end() || known->second.hashing == nullptr) return; // of an earlier try
-  known->second.sent = sent;
+  if (known == incoming_.end()) return;
+  auto& what = known->second;
+  if (!what.held && what.hashing == nullptr) return; // of an earlier try
+  what.sent = sent;
   check_arrival(key);
 }
 
@@ -260,12 +275,21 @@ void session_transport::check_arrival(transfer_key which) {
   const auto found = std::exchange(what.digest, {});
   what.hashing.reset();
   const bool same = sent->text() == found || TROUPE_PLANTED("session.digest_not_checked");
-  say(which.first, session_kind::found, body_of(which.second, sent->attempt, same ? sent->text() : found));
+  tell_found(which.first, body_of(which.second, sent->attempt, same ? sent->text() : found));
   if (same) return hand_up(which, {});
   ++counters_.arrived_wrong;
   probe<"session.transfer_arrived_wrong">::hit();
   if (probe<"session.transfer_given_up">::when(++what.wrong >= limits::session_wrong_arrivals_max))
     hand_up(which, arrived_wrong(which.second, what.wrong, sent->text(), found));
+}
+
+void session_transport::tell_found(incarnation_id peer, const transfer_body& what) {
+  const auto to = find(peer);
+  if (to == nullptr || to->state != path_state::open) return;
+  const auto said = say(*to, session_kind::found, what);
+  if (said || said.failure().code != errc::no_credit) return;
+  clock_.call_after(credit_retry,
+                    guarded([peer, what](session_transport& self) { self.tell_found(peer, what); }));
 }
 
 void session_transport::hand_up(transfer_key which, expected<void> result) {

@@ -5,8 +5,8 @@
 //   batch   header (count > 0), then `count` messages: length (u32), zero (u32), payload, padding to 8 bytes
 //   ack     header alone
 //   resume  header, then resume_body, `done_count` numbers of transfers, the sender's address
-//   sent    header, then transfer_body: the digest of what was sent. Said when the transport below says that
-//           the transfer has arrived
+//   sent    header, then transfer_body: the digest of what was sent. Said as soon as it is known, behind
+//           the transfer's announcement
 //   found   header, then transfer_body: the digest of what arrived, in answer to `sent`
 #pragma once
 

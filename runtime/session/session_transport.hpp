@@ -9,7 +9,7 @@
 // Messages of one turn of the loop leave together. What is sent urgently has a stream and a window of its
 // own, and leaves first: it never waits for ordinary messages, and is not ordered with them.
 //
-// Invariants: those of the transport seam (TR-1 to TR-4) across all paths of a session, and
+// Invariants: those of the transport seam (TR-1 to TR-5) across all paths of a session, and
 //   SE-1    a message is handed up at most once, in order per lane, however many paths it took.
 //   SE-2    every message that `send` took has been received by the peer, or is reported as undelivered; only
 //           a close of our own ends a session without a report.
@@ -122,11 +122,12 @@ private:
     unsigned tries{0};
     unsigned refusals{0};
     unsigned wrong{0};    // times that it arrived with another digest
+    unsigned told{0};     // the try whose digest the peer was told
     bool held{false};     // by the transport below
-    bool arrived{false};  // this try has, as the transport below says; the digests decide
     bool received{false}; // the peer said so
     digest_queue::handle hashing;
     std::string digest; // empty: not known yet
+    std::string found;  // by the peer, of this try; empty: not heard
   };
   struct incoming_transfer {
     std::span<std::byte> into;
@@ -177,12 +178,14 @@ private:
   void settled(incarnation_id peer, std::uint64_t transfer, expected<void> result);
   void tell_digest(transfer_key which);
   void on_found(session& by, const transfer_body& found);
+  void judge(transfer_key which);
   void finish(transfer_key which, const expected<void>& result);
   void submit_all(session& to);
   void note_received(session& by, std::span<const std::byte> transfers);
   void forget_sent(incarnation_id peer);
   void fail_transfers(incarnation_id peer, const error& cause);
-  void say(incarnation_id peer, session_kind kind, const transfer_body& what);
+  expected<void> say(session& to, session_kind kind, const transfer_body& what);
+  void tell_found(incarnation_id peer, const transfer_body& what);
   void hash_arrival(transfer_key which);
   void on_sent(session& by, const transfer_body& sent);
   void check_arrival(transfer_key which);

@@ -5,7 +5,7 @@
 // wire. A bulk transfer takes time: half of it has arrived until it ends, whatever happens in between. What
 // lies between two hosts (cuts, clogs) is said by sim_hosts.
 //
-// Invariants: those of the transport seam (TR-1 .. TR-4), and
+// Invariants: those of the transport seam (TR-1 .. TR-5), and
 //   SN-1    a process that has ended sends nothing more, also not from the task or destructor that ends it.
 //   SN-2    a join is answered exactly once: by the server, or by its deadline.
 #pragma once

@@ -1,9 +1,12 @@
-// A transport whose bulk arrives damaged when a test says so: one bit of it is another.
+// A transport whose bulk arrives damaged when a test says so: one bit of it is another. And one that is done
+// with what it sends only when the test says so.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "runtime/seams/transport.hpp"
 
@@ -16,6 +19,12 @@ public:
   unsigned damages_left{0};         // of the transfers that arrive next
   std::size_t arrived{0};           // transfers
   std::function<void()> on_arrival; // before whoever stands above hears of it
+  bool holds{false};                // what it sends, until `let_go`
+  std::size_t held() const { return held_.size(); }
+  void let_go() {
+    for (auto& each : std::exchange(held_, {}))
+      (*each.first)(std::move(each.second));
+  }
 
   void set_listener(transport_listener* listener) override {
     listener_ = listener;
@@ -31,7 +40,11 @@ public:
   }
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override {
-    inner_.send_bulk(peer, transfer, bytes, std::move(done));
+    inner_.send_bulk(peer, transfer, bytes,
+                     [this, kept = std::make_shared<bulk_done>(std::move(done))](expected<void> result) {
+                       if (!holds) return (*kept)(std::move(result));
+                       held_.emplace_back(kept, std::move(result));
+                     });
   }
   void close(incarnation_id peer) override { inner_.close(peer); }
   void drop(incarnation_id peer) override { inner_.drop(peer); }
@@ -60,6 +73,7 @@ private:
   transport& inner_;
   transport_listener* listener_{nullptr};
   std::map<std::pair<incarnation_id, std::uint64_t>, std::span<std::byte>> places_;
+  std::vector<std::pair<std::shared_ptr<bulk_done>, expected<void>>> held_;
 };
 
 } // namespace troupe::test

@@ -4,7 +4,7 @@
 // Owns:     the buffers, reused; which ends there are.
 // Runs on:  the executor given, which is the event loop of every end of the hub.
 // Fails:    an end that is destroyed is a lost path to the others; an end that closes said goodbye.
-// Invariants: TR-1 .. TR-4 of the seam, and
+// Invariants: TR-1 .. TR-5 of the seam, and
 //   LT-1    bytes under way from one end to another never exceed `in_flight_bytes_max`.
 //   LT-2    a pair of ends that has parted with a goodbye never meets again.
 #pragma once

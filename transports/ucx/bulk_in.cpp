@@ -1,7 +1,7 @@
 // Bulk transfers in: the listener lends a span, pieces are received into it.
 //
-// Pieces come in order of their offsets; one that does not fit what was announced ends the path. The span
-// goes back to the listener once UCX writes into it no more.
+// Pieces come in order of their offsets; one that does not fit what was announced ends the path, and one of a
+// refused transfer is dropped. The span goes back to the listener once UCX writes into it no more.
 #include <cstring>
 #include <string>
 #include <utility>
@@ -54,6 +54,10 @@ ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* 
     return UCS_ERR_REJECTED;
   }
   const auto found = path->incoming.find(piece->transfer);
+  if (found == path->incoming.end() && whole) { // refused, and on its way before its sender knew
+    ++counters_.dropped_stale;
+    return UCS_OK;
+  }
   if (found == path->incoming.end() || piece->offset != found->second->offset ||
       bytes > found->second->target.size() - found->second->offset) {
     ++counters_.dropped_malformed;

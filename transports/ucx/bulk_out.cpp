@@ -1,9 +1,11 @@
-// Bulk transfers out: announce, wait for room, send pieces, wait for "complete".
+// Bulk transfers out: announce, send pieces, wait for "complete".
 //
 // Over tcp a piece is one message: UCX copies it into a segment, and out of one, whatever it is asked for;
 // its own rendezvous would cost two messages more. A window of pieces keeps what is urgent from waiting
-// behind them. Over other lanes pieces go by UCX's rendezvous. `done` is called once no piece is held by UCX
-// and the outcome is known (TR-3, TR-4): success only when the receiver has said that everything has arrived.
+// behind them, and the first window leaves with the announcement: the receiver drops it where it has no
+// room. Over other lanes pieces wait for room, and go by UCX's rendezvous. `done` is called once no piece is
+// held by UCX and the outcome is known (TR-3, TR-4): success only when the receiver has said that everything
+// has arrived.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -45,6 +47,8 @@ void ucx_engine::send_bulk(incarnation_id peer, std::uint64_t transfer, std::spa
   path->outgoing.emplace(transfer, std::move(bulk));
   const bulk_body body{.transfer = transfer, .bytes = bytes.size()};
   send_owed(*path, frame_kind::bulk_announce, std::as_bytes(std::span{&body, 1}));
+  if (!pieces_whole()) return;
+  later([this, id = path->id, transfer] { go_on(id, transfer); });
 }
 
 void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, const bulk_body& body) {
@@ -73,6 +77,7 @@ void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, cons
 
 // Not from where UCX dispatches what waited: a send there would overtake what still waits.
 void ucx_engine::send_pieces(outgoing_bulk& bulk) {
+  if (bulk.owner->state != path_state::open || bulk.owner->close_wanted) return;
   const auto window = settings_.bulk_pieces_in_flight * settings_.bulk_piece_bytes;
   while (bulk.offset < bulk.source.size() && bulk.offset - bulk.taken < window) {
     const auto free = std::ranges::find(bulk.pieces, nullptr, &outgoing_piece::bulk);

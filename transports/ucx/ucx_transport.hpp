@@ -5,7 +5,7 @@
 // Owns:     the process's UCX worker, one endpoint a peer, send slots (bounded).
 // Runs on:  the event loop, woken by the worker's descriptor; one object a process, nothing global.
 // Fails:    a failed path is `on_path_lost` once; every bulk completion is still called. Never a verdict.
-// Invariants (beside TR-1 .. TR-4 of the seam):
+// Invariants (beside TR-1 .. TR-5 of the seam):
 //   UX-1    a path is open only after a hello has gone both ways; messages queue (bounded) until then.
 //   UX-2    an incarnation that said goodbye, or was closed, is never reachable again; of one whose path was
 //           lost only a newer path is heard.

@@ -1,4 +1,4 @@
-// The faulty transport over simulated ones: cuts, clogs, broken paths (TR-1 to TR-4, FY-1, FY-2, HQ-1, HQ-2).
+// The faulty transport over simulated ones: cuts, clogs, broken paths (TR-1 to TR-5, FY-1, FY-2, HQ-1, HQ-2).
 #include <cstring>
 #include <memory>
 #include <optional>

@@ -14,12 +14,13 @@ namespace {
 
 constexpr std::size_t bulk_bytes = (5U << 20) + 3; // several slices of a digest, the last one short
 
-// What `b` receives passes through `damage` below its session.
+// What `a` sends passes through `source` below its session, and what `b` receives through `damage`.
 struct damaged_pair : loopback_pair {
   std::unique_ptr<transport> below_a{std::move(a)}, below_b{std::move(b)};
+  damaging_transport source{*below_a};
   damaging_transport damage{*below_b};
   damaged_pair() {
-    a = std::make_unique<session_transport>(loop.queue, loop.clock, *below_a);
+    a = std::make_unique<session_transport>(loop.queue, loop.clock, source);
     b = std::make_unique<session_transport>(loop.queue, loop.clock, damage);
     listen();
     connect();
@@ -117,6 +118,32 @@ TEST_CASE("session bulk: neither side says success while the digest is not compa
   REQUIRE(pair.transfer(5));
   CHECK(pair.damage.arrived == 1);
   CHECK(pair.outcome->has_value());
+}
+
+TEST_CASE("session bulk: what the peer has whole is told once the bytes are not held any more (TR-4)") {
+  damaged_pair pair;
+  pair.source.holds = true;
+  pair.damage.damages_left = 1;
+  pair.a->send_bulk(pair.b->self(), 5, pair.bytes, [&](expected<void> result) {
+    ++pair.done;
+    pair.outcome = std::move(result);
+  });
+  for (std::size_t heard = 1; heard <= 2; ++heard) { // wrong, then right
+    REQUIRE(pair.loop.run_until([&] { return pair.damage.arrived == heard && pair.source.held() == 1; }));
+    REQUIRE(pair.b->send(pair.a->self(), std::vector<std::byte>(8))); // behind what b has found
+    REQUIRE(pair.loop.run_until([&] {
+      const bool checked =
+          heard == 1 ? pair.counted(pair.b).arrived_wrong == 1 : pair.at_b.bulks.at(5).result.has_value();
+      return checked && pair.at_a.messages.size() == heard;
+    }));
+    CHECK_FALSE(pair.outcome);
+    pair.source.let_go();
+  }
+  REQUIRE(pair.loop.run_until([&] { return pair.outcome.has_value(); }));
+  CHECK(pair.outcome->has_value());
+  CHECK(pair.done == 1);
+  CHECK(pair.damage.arrived == 2);
+  CHECK(pair.at_b.bulks.at(5).bytes == pair.bytes);
 }
 
 TEST_CASE("session bulk: closed while it is checked, each side is told once (TR-3)") {

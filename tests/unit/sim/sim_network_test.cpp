@@ -1,4 +1,4 @@
-// The transport seam between simulated processes (TR-1 .. TR-4), joins (SN-2), the dead (SN-1).
+// The transport seam between simulated processes (TR-1 .. TR-5), joins (SN-2), the dead (SN-1).
 #include <csignal>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What every transport promises (TR-1 .. TR-4), asked of each of them.
+// What every transport promises (TR-1 .. TR-5), asked of each of them.
 #include <algorithm>
 #include <cstring>
 
@@ -210,6 +210,53 @@ TEMPLATE_TEST_CASE("transport: the source may change once a transfer has complet
   });
   REQUIRE(pair.loop.run_until([&] { return complete && pair.at_b.bulks.at(1).result; }));
   CHECK(pair.at_b.bulks.at(1).bytes == first);
+}
+
+TEMPLATE_TEST_CASE("transport: what is sent after a transfer comes after its announcement (TR-5)", "",
+                   loopback_pair, ucx_pair) {
+  TestType pair;
+  pair.connect();
+  std::vector<std::size_t> announced;
+  pair.at_b.then = [&](incarnation_id, std::span<const std::byte>) {
+    announced.push_back(pair.at_b.bulks_announced);
+  };
+  const auto source = pattern(1'000'000);
+  std::size_t done = 0;
+  for (std::uint32_t round = 1; round <= 2; ++round) { // while the path is made, and when it is open
+    for (std::uint32_t i = 0; i < 8; ++i) {
+      pair.a->send_bulk(pair.b->self(), 8 * round + i, source, [&](const expected<void>& result) {
+        CHECK(result);
+        ++done;
+      });
+      REQUIRE(pair.a->send(pair.b->self(), numbered(i)));
+    }
+    REQUIRE(pair.loop.run_until([&] { return announced.size() == 8 * round && done == 8 * round; }));
+  }
+  for (std::size_t i = 0; i < announced.size(); ++i)
+    CHECK(announced[i] > i);
+}
+
+TEMPLATE_TEST_CASE("transport: a refused transfer of many pieces may be sent again under its number", "",
+                   loopback_pair, ucx_pair, session_loopback_pair, session_ucx_pair) {
+  TestType pair;
+  pair.connect();
+  const auto source = pattern(3'000'001);
+  std::vector<errc> failures;
+  for (pair.at_b.accept_bulk = false; failures.size() < 3;) {
+    const auto before = failures.size();
+    pair.a->send_bulk(pair.b->self(), 1, source,
+                      [&](const expected<void>& result) { failures.push_back(result.failure().code); });
+    REQUIRE(pair.loop.run_until([&] { return failures.size() > before; }));
+  }
+  CHECK(failures == std::vector(3, errc::refused));
+  pair.at_b.accept_bulk = true;
+  bool whole = false;
+  pair.a->send_bulk(pair.b->self(), 1, source,
+                    [&](const expected<void>& result) { whole = result.has_value(); });
+  REQUIRE(pair.loop.run_until([&] { return whole && pair.at_b.bulks.at(1).result; }));
+  CHECK(pair.at_b.bulks.at(1).bytes == source);
+  CHECK(pair.at_a.losses.empty());
+  CHECK(pair.at_b.losses.empty());
 }
 
 TEMPLATE_TEST_CASE("transport: refused, empty and repeated transfers fail, the path lives on", "",
