@@ -160,6 +160,26 @@ TEST_CASE("sim network: a bulk transfer arrives whole, or its receiver refuses i
   CHECK(done == std::vector{true, false});
 }
 
+TEST_CASE("sim network: what is sent after a transfer comes after its announcement (TR-5)") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    pair ends{seed};
+    ends.connect();
+    std::vector<std::size_t> announced;
+    ends.b.heard.then = [&](incarnation_id, std::span<const std::byte>) {
+      announced.push_back(ends.b.heard.bulks_announced);
+    };
+    const std::vector<std::byte> source(1000);
+    for (std::uint32_t i = 0; i < 10; ++i) {
+      ends.a.end->send_bulk(ends.b.end->self(), i + 1, source, [](const expected<void>&) {});
+      REQUIRE(ends.a.end->send(ends.b.end->self(), numbered(i)));
+    }
+    ends.settle();
+    REQUIRE(announced.size() == 10);
+    for (std::size_t i = 0; i < announced.size(); ++i)
+      CHECK(announced[i] > i);
+  }
+}
+
 TEST_CASE("sim network: a transfer that is cut gives both sides their memory back, once (TR-3)") {
   for (const bool sender_dies : {true, false}) {
     pair ends{3};
