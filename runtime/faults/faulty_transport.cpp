@@ -111,9 +111,13 @@ void faulty_transport::on_message(incarnation_id from, std::span<const std::byte
 std::span<std::byte> faulty_transport::on_bulk_announced(incarnation_id from, const bulk_announcement& what) {
   if (!inward_.holds_back() || what.bytes > limits::bulk_bytes_max)
     return listener_->on_bulk_announced(from, what);
-  auto& memory = landed_[{from, what.transfer}];
-  memory.resize(what.bytes);
-  return memory;
+  auto& here = landed_[{from, what.transfer}];
+  here = {std::vector<std::byte>(what.bytes), {}};
+  hold_inward(from, 0, [this, from, what](const expected<void>& path) { // in its place (TR-5)
+    const auto waiting = landed_.find({from, what.transfer});
+    if (path && waiting != landed_.end()) waiting->second.into = listener_->on_bulk_announced(from, what);
+  });
+  return here.memory;
 }
 
 void faulty_transport::on_bulk_received(incarnation_id from, std::uint64_t transfer, expected<void> result) {
@@ -127,11 +131,9 @@ void faulty_transport::on_bulk_received(incarnation_id from, std::uint64_t trans
 void faulty_transport::hand_over(incarnation_id from, std::uint64_t transfer, const expected<void>& result) {
   const auto landed = landed_.extract({from, transfer});
   if (!landed.empty()) {
-    if (!result) return; // never announced
-    const auto& memory = landed.mapped();
-    const auto into = listener_->on_bulk_announced(from, {transfer, memory.size()});
-    if (into.empty()) return; // refused
-    std::ranges::copy(memory, into.begin());
+    const auto& here = landed.mapped();
+    if (here.into.empty()) return; // refused, or never announced
+    if (result) std::ranges::copy(here.memory, here.into.begin());
   }
   listener_->on_bulk_received(from, transfer, result);
 }

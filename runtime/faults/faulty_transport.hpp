@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,10 @@ public:
 
 private:
   using transfer_key = std::pair<incarnation_id, std::uint64_t>;
+  struct landing {
+    std::vector<std::byte> memory; // where it arrives
+    std::span<std::byte> into;     // and where it shall be; empty: not said yet, or refused
+  };
 
   void on_message(incarnation_id from, std::span<const std::byte> payload) override;
   std::span<std::byte> on_bulk_announced(incarnation_id from, const bulk_announcement& what) override;
@@ -57,8 +62,8 @@ private:
   incarnation_id fragile_;
   transport_listener* listener_{nullptr};
   held_queue inward_, outward_;
-  std::multiset<incarnation_id> untold_;                  // losses held back (FY-3)
-  std::map<transfer_key, std::vector<std::byte>> landed_; // transfers that nobody has been told of yet
+  std::multiset<incarnation_id> untold_;   // losses held back (FY-3)
+  std::map<transfer_key, landing> landed_; // transfers whose announcement was held back
 };
 
 } // namespace troupe

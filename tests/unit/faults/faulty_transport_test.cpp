@@ -177,6 +177,27 @@ TEST_CASE(
   CHECK(*sent);
 }
 
+TEST_CASE("faulty transport: what is held back keeps announcements in their place among messages (TR-5)") {
+  for (const auto* fault :
+       {"cut:worker=0@step=1,for=200ms,way=in", "clog:worker=0@step=1,for=200ms,factor=40"}) {
+    pair ends;
+    const auto bytes = numbered(7, 5000);
+    std::vector<std::size_t> announced;
+    ends.a.heard.then = [&](incarnation_id, std::span<const std::byte>) {
+      announced.push_back(ends.a.heard.bulks_announced);
+    };
+    ends.strike(fault);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      ends.answer(i);
+      ends.b.end->send_bulk(ends.a.end->self(), 9 + i, bytes, [](const expected<void>&) {});
+    }
+    ends.answer(3);
+    ends.settle();
+    CHECK(announced == std::vector<std::size_t>{0, 1, 2, 3});
+    CHECK(ends.a.heard.bulks[11].bytes == bytes);
+  }
+}
+
 TEST_CASE("faulty transport: a transfer sent during a cut waits, and is answered once (TR-3)") {
   pair ends;
   const auto bytes = numbered(7, 5000);
