@@ -80,11 +80,11 @@ public:
       : steps_lost_max_{steps_lost_max} {}
   void hear(const nlohmann::json& event, findings& out) {
     const auto& name = event.at("event");
-    const std::uint64_t generation = event.at("generation");
-    if (name == "job_started") lost_.clear();
-    if (name == "generation_started") world_[generation] = event.at("world");
-    if (name == "failure_detected") lost_[generation].insert(event.at("rank").get<std::uint32_t>());
-    if (name == "first_step_applied") began(generation);
+    if (name == "job_started") *this = replica_watch{steps_lost_max_};
+    if (name == "worker_ready") ready_.insert(event.at("pid").get<std::int64_t>());
+    if (name == "failure_detected") lose(event.at("pid"));
+    if (name == "generation_started") members_[event.at("generation")] = ready_;
+    if (name == "first_step_applied") began(event.at("generation"));
     if (name != "resumed" || !event.contains("steps_lost")) return;
     const std::uint64_t steps = event.at("steps_lost");
     const bool from_replica = event.at("source") == "peer" || event.at("source") == "memory";
@@ -93,16 +93,20 @@ public:
   }
 
 private:
+  void lose(std::int64_t pid) {
+    ready_.erase(pid);
+    for (auto& [generation, members] : members_)
+      members.erase(pid);
+  }
   void began(std::uint64_t generation) {
-    all_lost_ = std::ranges::any_of(
-        lost_, [this](const auto& one) { return one.second.size() >= world_[one.first]; });
-    std::erase_if(lost_, [generation](const auto& one) { return one.first < generation; });
+    all_lost_ = std::ranges::any_of(members_, [](const auto& one) { return one.second.empty(); });
+    std::erase_if(members_, [generation](const auto& one) { return one.first < generation; });
   }
 
   std::uint64_t steps_lost_max_;
-  std::map<std::uint64_t, std::size_t> world_;            // by generation
-  std::map<std::uint64_t, std::set<std::uint32_t>> lost_; // ranks, by the generation that lost them
-  bool all_lost_{false};                                  // of some generation before the newest that began
+  std::set<std::int64_t> ready_;                            // processes
+  std::map<std::uint64_t, std::set<std::int64_t>> members_; // that still live, by generation
+  bool all_lost_{false};                                    // of some generation before the newest that began
 };
 
 // Failures of one slot within the period of the intensity are no more than it admits (RI-1).
