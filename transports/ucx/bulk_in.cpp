@@ -25,7 +25,8 @@ void ucx_engine::receive_announcement(ucx_connection& path, const bulk_body& bod
     bulk->target = target;
     path.incoming.emplace(body.transfer, std::move(bulk));
   }
-  if (path.close_wanted) return; // by the listener, just now
+  if (path.close_wanted) return;                 // by the listener, just now
+  if (pieces_whole() && !target.empty()) return; // they are on their way
   send_owed(path, target.empty() ? frame_kind::bulk_refuse : frame_kind::bulk_accept,
             std::as_bytes(std::span{&body, 1}));
 }
@@ -70,7 +71,7 @@ ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* 
   ++bulk.pieces_in;
   if (whole) {
     std::memcpy(target, data, bytes);
-    piece_received(bulk, bytes, UCS_OK);
+    piece_received(bulk, bytes, piece->asks, UCS_OK);
     return UCS_OK;
   }
   ucp_request_param_t params{};
@@ -78,17 +79,17 @@ ucs_status_t ucx_engine::receive_piece(std::span<const std::byte> header, void* 
   params.cb.recv_am = &ucx_engine::on_piece_received;
   params.user_data = &bulk;
   auto* request = ucp_am_recv_data_nbx(worker_->handle(), data, target, bytes, &params);
-  if (!UCS_PTR_IS_PTR(request)) piece_received(bulk, bytes, UCS_PTR_STATUS(request));
+  if (!UCS_PTR_IS_PTR(request)) piece_received(bulk, bytes, false, UCS_PTR_STATUS(request));
   return UCS_OK;
 }
 
 void ucx_engine::on_piece_received(void* request, ucs_status_t status, std::size_t bytes, void* argument) {
   auto& bulk = *static_cast<incoming_bulk*>(argument);
   ucp_request_free(request);
-  bulk.owner->engine->piece_received(bulk, bytes, status);
+  bulk.owner->engine->piece_received(bulk, bytes, false, status);
 }
 
-void ucx_engine::piece_received(incoming_bulk& bulk, std::size_t bytes, ucs_status_t status) {
+void ucx_engine::piece_received(incoming_bulk& bulk, std::size_t bytes, bool asks, ucs_status_t status) {
   auto& path = *bulk.owner;
   --bulk.pieces_in;
   bulk.received += bytes;
@@ -100,7 +101,7 @@ void ucx_engine::piece_received(incoming_bulk& bulk, std::size_t bytes, ucs_stat
   if (path.close_wanted || path.state > path_state::open) return;
   const bulk_body body{.transfer = bulk.transfer, .bytes = bulk.received};
   if (bulk.received != bulk.target.size()) {
-    if (pieces_whole()) send_owed(path, frame_kind::bulk_taken, std::as_bytes(std::span{&body, 1}));
+    if (asks) send_owed(path, frame_kind::bulk_taken, std::as_bytes(std::span{&body, 1}));
     return;
   }
   ++counters_.bulk_received;

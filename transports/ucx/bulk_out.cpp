@@ -2,10 +2,10 @@
 //
 // Over tcp a piece is one message: UCX copies it into a segment, and out of one, whatever it is asked for;
 // its own rendezvous would cost two messages more. A window of pieces keeps what is urgent from waiting
-// behind them, and the first window leaves with the announcement: the receiver drops it where it has no
-// room. Over other lanes pieces wait for room, and go by UCX's rendezvous. `done` is called once no piece is
-// held by UCX and the outcome is known (TR-3, TR-4): success only when the receiver has said that everything
-// has arrived.
+// behind them: the receiver says how far it has come when it is asked. The first window leaves with the
+// announcement, and a receiver without room drops it. Over other lanes pieces wait for room, and go by UCX's
+// rendezvous. `done` is called once no piece is held by UCX and the outcome is known (TR-3, TR-4): success
+// only when the receiver has said that everything has arrived.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -78,8 +78,7 @@ void ucx_engine::receive_bulk_answer(ucx_connection& path, frame_kind kind, cons
 // Not from where UCX dispatches what waited: a send there would overtake what still waits.
 void ucx_engine::send_pieces(outgoing_bulk& bulk) {
   if (bulk.owner->state != path_state::open || bulk.owner->close_wanted) return;
-  const auto window = settings_.bulk_pieces_in_flight * settings_.bulk_piece_bytes;
-  while (bulk.offset < bulk.source.size() && bulk.offset - bulk.taken < window) {
+  while (bulk.offset < bulk.source.size() && bulk.offset - bulk.taken < bulk_window()) {
     const auto free = std::ranges::find(bulk.pieces, nullptr, &outgoing_piece::bulk);
     if (free == bulk.pieces.end() || bulk.failure || bulk.rejected) return;
     send_piece(bulk, *free);
@@ -89,7 +88,8 @@ void ucx_engine::send_pieces(outgoing_bulk& bulk) {
 void ucx_engine::send_piece(outgoing_bulk& bulk, outgoing_piece& piece) {
   piece.bulk = &bulk;
   piece.bytes = std::min(settings_.bulk_piece_bytes, bulk.source.size() - bulk.offset);
-  piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, 0),
+  const std::uint64_t wanted = asks(bulk, bulk.offset + piece.bytes) ? 1 : 0;
+  piece.header = {.frame = make_frame_header(frame_kind::bulk_piece, job_, self_, bulk.owner->id, wanted),
                   .transfer = bulk.transfer,
                   .offset = bulk.offset};
   ucp_request_param_t params{};
@@ -106,6 +106,18 @@ void ucx_engine::send_piece(outgoing_bulk& bulk, outgoing_piece& piece) {
     kick();
   else
     piece_sent(piece, UCS_PTR_STATUS(request));
+}
+
+std::size_t ucx_engine::bulk_window() const {
+  return settings_.bulk_pieces_in_flight * settings_.bulk_piece_bytes;
+}
+
+// Twice a window, and not where the rest fits into it: nobody waits for that answer.
+bool ucx_engine::asks(outgoing_bulk& bulk, std::size_t end) const {
+  const bool rest_fits = bulk.source.size() - bulk.taken <= bulk_window();
+  if (!pieces_whole() || rest_fits || end - bulk.asked < bulk_window() / 2) return false;
+  bulk.asked = end;
+  return true;
 }
 
 void ucx_engine::on_piece_sent(void* request, ucs_status_t status, void* argument) {

@@ -34,6 +34,7 @@ struct outgoing_bulk {
   bulk_done done;
   std::size_t offset{0};  // of the next piece
   std::size_t taken{0};   // bytes known to have arrived
+  std::size_t asked{0};   // as far as which the receiver was asked to say so
   unsigned pieces_out{0}; // held by UCX
   bool accepted{false};
   bool rejected{false}; // the peer takes no more pieces: it is ending the path (UX-7)

@@ -284,6 +284,9 @@ void ucx_engine::open_when_heard(ucx_connection& path) {
   path.state = path_state::open;
   ++counters_.paths_opened;
   flush_queue(path);
+  if (pieces_whole())
+    for (const auto& [transfer, bulk] : path.outgoing)
+      later([this, id = path.id, number = transfer] { go_on(id, number); });
   if (path.ended_for_good) say_goodbye(path);
 }
 

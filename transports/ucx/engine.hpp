@@ -125,6 +125,8 @@ private:
   void receive_bulk_answer(ucx_connection& path, frame_kind kind, const bulk_body& body);
   void send_pieces(outgoing_bulk& bulk);
   void send_piece(outgoing_bulk& bulk, outgoing_piece& piece);
+  [[nodiscard]] bool asks(outgoing_bulk& bulk, std::size_t end) const;
+  [[nodiscard]] std::size_t bulk_window() const;
   void go_on(std::uint64_t path, std::uint64_t transfer);
   [[nodiscard]] bool pieces_whole() const { return settings_.transports == "tcp"; }
   void piece_sent(outgoing_piece& piece, ucs_status_t status);
@@ -135,7 +137,7 @@ private:
   // bulk_in.cpp
   void receive_announcement(ucx_connection& path, const bulk_body& body);
   ucs_status_t receive_piece(std::span<const std::byte> header, void* data, std::size_t bytes, bool whole);
-  void piece_received(incoming_bulk& bulk, std::size_t bytes, ucs_status_t status);
+  void piece_received(incoming_bulk& bulk, std::size_t bytes, bool asks, ucs_status_t status);
   void release_incoming(ucx_connection& path, const error& cause);
   [[nodiscard]] static bool receiving(const ucx_connection& path);
   static ucs_status_t on_piece(void* engine, const void* header, std::size_t header_bytes, void* data,

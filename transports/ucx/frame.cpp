@@ -54,7 +54,8 @@ std::optional<piece_view> read_piece_header(std::span<const std::byte> bytes, jo
   return piece_view{.from = incarnation_id{piece->frame.from_high, piece->frame.from_low},
                     .path = piece->frame.path,
                     .transfer = piece->transfer,
-                    .offset = piece->offset};
+                    .offset = piece->offset,
+                    .asks = piece->frame.sequence != 0};
 }
 
 } // namespace troupe

@@ -27,7 +27,7 @@ enum class frame_kind : std::uint16_t {
   goodbye,       // nothing: the sender closes the path
   message,       // the caller's payload
   bulk_announce, // bulk_body
-  bulk_accept,   // bulk_body: send the pieces
+  bulk_accept,   // bulk_body: send the pieces; not where they are sent whole
   bulk_refuse,   // bulk_body: the listener gave no room
   bulk_complete, // bulk_body: every piece has arrived
   bulk_taken,    // bulk_body, its `bytes` have arrived so far: of pieces that are sent whole
@@ -41,7 +41,8 @@ struct frame_header {
   std::uint64_t job_high, job_low;
   std::uint64_t from_high, from_low;
   std::uint64_t path;     // the sender's number of this path; a later path to the same peer has a higher one
-  std::uint64_t sequence; // 0 for hello and hello_ack; then 1, 2, ... per path and direction
+  std::uint64_t sequence; // 0 for hello and hello_ack; then 1, 2, ... per path and direction. Of a piece: 1,
+                          // where its sender waits for bulk_taken
 };
 static_assert(sizeof(frame_header) == 56);
 
@@ -90,6 +91,7 @@ struct piece_view {
   std::uint64_t path{0};
   std::uint64_t transfer{0};
   std::uint64_t offset{0};
+  bool asks{false}; // for bulk_taken
 };
 [[nodiscard]] std::optional<piece_view> read_piece_header(std::span<const std::byte> bytes, job_id job,
                                                           frame_fault& fault);
