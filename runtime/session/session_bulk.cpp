@@ -103,12 +103,13 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
   probe<"session.transfer_cut_short">::hit();
   if (to->state != path_state::open) return; // begins again with the path
   // The path is a new one already, or the peer's transport has not let go of the place yet.
-  clock_.call_after(refusal_pause, guarded([peer, transfer](session_transport& self) {
+  clock_.call_after(refusal_pause, guarded([peer, transfer, cut = what.tries](session_transport& self) {
                       const auto again = self.find(peer);
                       const auto waiting = self.outgoing_.find({peer, transfer});
                       if (again == nullptr || waiting == self.outgoing_.end()) return;
-                      if (again->state == path_state::open && !waiting->second->held)
-                        self.submit(peer, transfer);
+                      // A new path has begun it again already, and that try may have arrived.
+                      if (probe<"session.transfer_tried_again">::when(waiting->second->tries != cut)) return;
+                      if (again->state == path_state::open) self.submit(peer, transfer);
                     }));
 }
 
