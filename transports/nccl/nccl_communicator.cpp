@@ -84,7 +84,7 @@ private:
       (void)mark();
     } else {
       stage_ = stage::exchanging;
-      after(device_->calls().exchange(comm_, transfers_, layout_.slice()));
+      after(device_->calls().exchange(comm_, transfers_));
     }
     device_->look_soon();
   }

@@ -116,7 +116,10 @@ private:
   }
   void next(member& one) {
     if (one.sums == sums_wanted || one.sums == one.skips_at) return;
-    reference::contribute(*one.joined, shape_, one.rank, known_.shards[one.sums]);
+    const auto values = reference::contributions_of(shape_, one.rank, known_.shards[one.sums]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      one.on->gpu.launch(
+          [from = values[i], to = one.joined->contribution(i)] { std::ranges::copy(from, to.begin()); });
     ++one.calls;
     one.joined->all_reduce([this, &one](expected<reduction> done) {
       ++one.answers;
