@@ -94,8 +94,7 @@ void gpu_device::carry_out(const life_orders& orders) {
   }
   for (const auto& order : orders)
     carry_out(order);
-  looks_ = 0;
-  look_soon();
+  look_anew();
 }
 
 void gpu_device::carry_out(const life_order& order) {
@@ -176,6 +175,11 @@ void gpu_device::look_soon() {
     (void)self->around_.clock.call_after(self->settings_.look_interval,
                                          [self] { self->around_.owner.post([self] { self->look(); }); });
   });
+}
+
+void gpu_device::look_anew() {
+  looks_ = 0;
+  look_soon();
 }
 
 void gpu_device::look() {

@@ -83,6 +83,7 @@ public:
   void report(generation_id generation, const nccl_answer& failed); // a call or a look at it failed
   void report(generation_id generation, const error& failed);
   void look_soon(); // something is under way
+  void look_anew(); // something new is: eagerly again (NC-10)
 
   // --- any thread ---
   void abort(generation_id generation, const std::string& why) noexcept;

@@ -16,5 +16,7 @@ inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};
 inline constexpr std::uint32_t nccl_sum_depth_max = 16;
 // The next generations may be this much smaller without asking the device for memory.
 inline constexpr std::uint32_t nccl_lost_ranks_max = 4;
+// An all-reduce up to here: everybody reduces all of it.
+inline constexpr std::size_t nccl_group_exchange_bytes_max = std::size_t{16} * 1024;
 
 } // namespace troupe::limits

@@ -7,6 +7,7 @@
 
 #include "transports/nccl/limits.hpp"
 #include "transports/nccl/nccl_communicator.hpp"
+#include "transports/nccl/sum_layout.hpp"
 
 namespace troupe {
 
@@ -16,10 +17,11 @@ constexpr std::string_view fresh = "id:";
 constexpr std::string_view shrunk = "without:";
 constexpr std::string_view digits = "0123456789abcdef";
 
-// "nccl:GENERATION:WORLD:SHARDS:ELEMENTS:", then "id:HEX" or "without:RANK,RANK".
+// "nccl:GENERATION:WORLD:SHARDS:ELEMENTS:GROUP_BYTES:", then "id:HEX" or "without:RANK,RANK".
 std::string head_of(const collective_shape& shape) {
   return "nccl:" + to_string(shape.generation) + ":" + std::to_string(shape.world) + ":" +
-         std::to_string(shape.shards) + ":" + std::to_string(shape.elements) + ":";
+         std::to_string(shape.shards) + ":" + std::to_string(shape.elements) + ":" +
+         std::to_string(shape.group_bytes) + ":";
 }
 
 std::string hex_of(const nccl::unique_id& id) {

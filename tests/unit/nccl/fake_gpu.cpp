@@ -306,12 +306,18 @@ expected<void> fake_gpu::copy(void* to, const void* from, std::size_t bytes) {
   return {};
 }
 
+void fake_gpu::adopt(std::span<const std::byte> memory) {
+  if (!memory.empty()) adopted_.push_back(memory);
+}
+
 bool fake_gpu::is_here(const void* memory) const {
   const std::less_equal<const void*> before;
-  return std::ranges::any_of(memory_, [&](const auto& each) {
-    const auto& [begin, one] = each;
-    return before(begin, memory) && before(memory, begin + one.size - 1);
-  });
+  const auto within = [&](const std::byte* begin, std::size_t size) {
+    return before(begin, memory) && before(memory, begin + size - 1);
+  };
+  return std::ranges::any_of(memory_,
+                             [&](const auto& each) { return within(each.first, each.second.size); }) ||
+         std::ranges::any_of(adopted_, [&](const auto& one) { return within(one.data(), one.size()); });
 }
 
 expected<void> fake_gpu::mark() {

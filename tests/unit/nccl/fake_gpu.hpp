@@ -83,10 +83,11 @@ public:
   fake_gpu(const fake_gpu&) = delete;
   fake_gpu& operator=(const fake_gpu&) = delete;
 
-  void launch(std::function<void()> kernel); // of the program's own, in order with everything else
-  void break_peers();                        // this one died: the others' looks will tell
-  bool dead{false};                          // takes part in nothing any more
-  std::uint32_t aborts_pending{0};           // kept by the test: ordered, and not returned
+  void adopt(std::span<const std::byte> memory); // counts as this device's from now on
+  void launch(std::function<void()> kernel);     // of the program's own, in order with everything else
+  void break_peers();                            // this one died: the others' looks will tell
+  bool dead{false};                              // takes part in nothing any more
+  std::uint32_t aborts_pending{0};               // kept by the test: ordered, and not returned
 
   [[nodiscard]] const nccl::features& has() const override { return hub_.has; }
   [[nodiscard]] expected<nccl::unique_id> make_unique_id() override;
@@ -132,6 +133,7 @@ private:
   std::uint64_t marks_{0};
   std::uint64_t marks_reached_{0};
   std::map<std::byte*, block> memory_;
+  std::vector<std::span<const std::byte>> adopted_;
 };
 
 } // namespace troupe::fake
