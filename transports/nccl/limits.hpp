@@ -8,7 +8,7 @@
 
 namespace troupe::limits {
 
-inline constexpr std::size_t nccl_descriptor_bytes_max = 512;
+inline constexpr std::size_t nccl_descriptor_bytes_max = 1024;
 // Looks at work under way that follow each other at once; afterwards the clock seam spaces them.
 inline constexpr std::uint32_t nccl_eager_looks_max = 1000;
 inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};

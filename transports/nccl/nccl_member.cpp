@@ -75,7 +75,7 @@ void nccl_member::advance() {
 void nccl_member::begin_call() {
   const auto& pending = *turns_.front();
   if (!pending.refused) return finish_call();
-  follow(call_.begin(comm_, *pending.seat, pending.what, pending.shown));
+  follow(call_.begin(group_comm_, *pending.seat, pending.what, pending.shown));
   device_->look_anew();
 }
 
@@ -193,11 +193,12 @@ bool nccl_member::failed(const error& why) {
 
 // --- the device -----------------------------------------------------------------------------------------
 
-void nccl_member::ready(nccl::comm on) {
+void nccl_member::ready(std::span<const nccl::comm> on) {
   const auto tables = layout_.tables(memory_); // nothing is under way: the copy does not wait
   if (auto copied = device_->calls().copy(layout_.tables_at(memory_), tables.data(), tables.size()); !copied)
     return device_->report(shape_.generation, copied.failure());
-  comm_ = on;
+  comm_ = on.front();
+  group_comm_ = on.back();
   advance();
 }
 

@@ -5,8 +5,8 @@
 // Runs on:  the owner thread.
 // Invariants: NS-1, NS-2 (nccl_communicator.hpp), GR-1, GR-2 (rank_group.hpp).
 //   NM-1    sums and calls of all groups are carried out one after another, in the order in which this rank
-//           made them; a rank that makes them in another order than its peers waits, or is told that they do
-//           not fit.
+//           made them. A rank whose order is another one than its peers' is told that its calls do not fit;
+//           where a sum is concerned, it waits until the generation ends.
 //   NM-2    calls that do not fit end the generation at the ranks that were told; whoever hears of that ends
 //           it for the others, as after an abort (NS-2).
 // Why:      docs/design/0037-collectives-on-gpus.md, docs/design/0049-rank-groups-on-gpus.md
@@ -56,7 +56,7 @@ public:
   [[nodiscard]] std::shared_ptr<nccl_seat> seat_of_all() const;
 
   // --- gpu_member ---
-  void ready(nccl::comm on) override;
+  void ready(std::span<const nccl::comm> on) override;
   void poison(const error& why) override;
   [[nodiscard]] bool look() override;
 
@@ -91,6 +91,7 @@ private:
   const kernels::sum_arguments sum_;
   nccl_call call_; // the one whose turn it is
   nccl::comm comm_{nullptr};
+  nccl::comm group_comm_{nullptr}; // its own: a call never meets a sum (NM-1)
   std::deque<turn> turns_;
   bool begun_{false}; // the first turn
   bool ending_{false};

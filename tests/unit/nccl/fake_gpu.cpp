@@ -20,6 +20,10 @@ fake_comm& of(nccl::comm handle) {
 nccl::comm handle_of(fake_comm& one) {
   return reinterpret_cast<nccl::comm>(&one);
 }
+bool contains(std::span<const std::byte> range, const void* memory) {
+  const std::less<const void*> before;
+  return !before(memory, range.data()) && before(memory, range.data() + range.size());
+}
 nccl_answer invalid(const char* why) {
   return {nccl::result::invalid_usage, why};
 }
@@ -144,7 +148,7 @@ void fake_gpu::check_handed_over(const char* call) {
 }
 
 void fake_gpu::launch(std::function<void()> kernel) {
-  check_handed_over("a kernel");
+  check_owner("a kernel");
   push({.left = {}, .run = std::move(kernel)});
 }
 
@@ -251,9 +255,12 @@ void fake_gpu::drop_aborted(fake_comm& which) {
 }
 
 nccl_answer fake_gpu::issue(fake_comm& one, std::vector<transfer> parts) {
-  for (const auto& part : parts)
+  for (const auto& part : parts) {
     if (part.bytes == 0 || part.peer == one.rank || part.peer >= one.world)
       hub_.violate("a part without bytes, or a peer");
+    if (!is_allocated(part.to == nullptr ? part.from : part.to))
+      hub_.violate("NG-1: the library sees memory that is not lent");
+  }
   one.issuing = [this, &one, parts = std::move(parts)] { push({.on = &one, .left = parts, .run = {}}); };
   return under_way;
 }
@@ -310,14 +317,15 @@ void fake_gpu::adopt(std::span<const std::byte> memory) {
   if (!memory.empty()) adopted_.push_back(memory);
 }
 
+bool fake_gpu::is_allocated(const void* memory) const {
+  return std::ranges::any_of(memory_, [&](const auto& each) {
+    return contains({each.first, each.second.size}, memory);
+  });
+}
+
 bool fake_gpu::is_here(const void* memory) const {
-  const std::less_equal<const void*> before;
-  const auto within = [&](const std::byte* begin, std::size_t size) {
-    return before(begin, memory) && before(memory, begin + size - 1);
-  };
-  return std::ranges::any_of(memory_,
-                             [&](const auto& each) { return within(each.first, each.second.size); }) ||
-         std::ranges::any_of(adopted_, [&](const auto& one) { return within(one.data(), one.size()); });
+  return is_allocated(memory) ||
+         std::ranges::any_of(adopted_, [&](const auto& one) { return contains(one, memory); });
 }
 
 expected<void> fake_gpu::mark() {

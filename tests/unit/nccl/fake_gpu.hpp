@@ -121,7 +121,8 @@ private:
   nccl_answer issue(fake_comm& one, std::vector<transfer> parts);
   void push(fake_work work) { stream_.push_back(std::move(work)); }
   void drop_aborted(fake_comm& which);
-  [[nodiscard]] bool is_here(const void* memory) const;
+  [[nodiscard]] bool is_allocated(const void* memory) const;
+  [[nodiscard]] bool is_here(const void* memory) const; // allocated or adopted
 
   struct block {
     std::unique_ptr<std::byte[]> bytes;

@@ -81,9 +81,9 @@ public:
     const auto place = nccl_collective{ranks[0]->gpu}.prepare(shape);
     if (!place) return {worlds::not_connected};
     std::vector<int> results;
+    std::deque<group_worlds::player> players; // what calls name stays: the devices may still be copying
     {
       std::vector<std::unique_ptr<communicator>> members;
-      std::deque<group_worlds::player> players;
       for (auto* one : ranks) {
         as_owner(world, *one);
         auto made = nccl_collective{one->gpu, one->device}.connect(*place, shape, rank_id{one->number});
@@ -109,8 +109,7 @@ public:
         results.push_back(played.check(one));
     }
     const auto rests = [&] {
-      return std::ranges::all_of(
-          ranks, [](const fake_rank* one) { return one->device->state() == life_state::none; });
+      return std::ranges::all_of(ranks, [](const fake_rank* one) { return one->rests(); });
     };
     CHECK(world.run_until(rests, moves_max));
     CHECK(world.hub.violations == std::vector<std::string>{});

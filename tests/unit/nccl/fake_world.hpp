@@ -76,6 +76,9 @@ struct fake_rank {
                                  .end_process = [this](const std::string& why) { ended = why; }},
                                 {.name = "fake:" + std::to_string(which), .life = life, .eager_looks = 3})} {}
   [[nodiscard]] bool gone() const { return gpu.dead || ended.has_value(); }
+  [[nodiscard]] bool rests() const { // nobody is left in it
+    return device->state() == life_state::none && owner.pending() == 0;
+  }
 
   std::uint32_t number;
   fake_gpu gpu;
@@ -118,6 +121,12 @@ public:
       move();
     }
     return done();
+  }
+
+  // Members leave also where their process is gone: else they and their device hold each other.
+  void bury() {
+    for (auto& rank : ranks_)
+      (void)rank->owner.run_all();
   }
 
 private:

@@ -17,6 +17,7 @@
 #include "runtime/policy/canonical_plan.hpp"
 #include "tests/support/posted_communicator.hpp"
 #include "tests/unit/collective/world_processes.hpp"
+#include "transports/nccl/limits.hpp"
 #include "transports/nccl/loaded_gpu.hpp"
 #include "transports/nccl/nccl_collective.hpp"
 
@@ -163,7 +164,7 @@ gpu_director::gpu_director(const gpu_library_names& libraries) {
   if (loaded) calls.emplace(*loaded);
   collective_shape shape;
   while (::read(asks_[0], &shape, sizeof shape) == sizeof shape) {
-    std::array<char, 512> text{};
+    std::array<char, limits::nccl_descriptor_bytes_max + 1> text{};
     if (calls)
       if (const auto made = nccl_collective{*calls}.prepare(shape)) made->copy(text.data(), text.size() - 1);
     if (::write(answers_[1], text.data(), text.size()) < 0) break;
@@ -179,7 +180,7 @@ gpu_director::~gpu_director() {
 }
 
 std::string gpu_director::prepare(const collective_shape& shape) {
-  std::array<char, 512> text{};
+  std::array<char, limits::nccl_descriptor_bytes_max + 1> text{};
   if (::write(asks_[1], &shape, sizeof shape) != sizeof shape) return {};
   if (::read(answers_[0], text.data(), text.size()) != static_cast<ssize_t>(text.size())) return {};
   return text.data();

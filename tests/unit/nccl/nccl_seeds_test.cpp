@@ -101,9 +101,15 @@ public:
     return all;
   }
 
+  void leave() {
+    for (auto& one : members_)
+      one->joined.reset();
+  }
+
 private:
   void connect(member& one, const std::string& descriptor) {
     one.on->owner.post([this, &one, &descriptor] {
+      if (one.on->gone()) return;
       auto made = nccl_collective{one.on->gpu, one.on->device}.connect(descriptor, shape_, rank_id{one.rank});
       if (!made) {
         one.failed = made.failure();
@@ -115,7 +121,7 @@ private:
     });
   }
   void next(member& one) {
-    if (one.sums == sums_wanted || one.sums == one.skips_at) return;
+    if (one.sums == sums_wanted || one.sums == one.skips_at || !one.joined) return;
     const auto values = reference::contributions_of(shape_, one.rank, known_.shards[one.sums]);
     for (std::size_t i = 0; i < values.size(); ++i)
       one.on->gpu.launch(
@@ -194,15 +200,17 @@ void run_seed(std::uint64_t seed, int version, bool hold, tally& total) {
       total.ended += one->ended ? 1U : 0U;
     std::erase_if(alive, [](const fake_rank* one) { return one->gone(); });
     // Members leave before the next generation begins, or after. A shrink lends their memory anew.
-    if (world.draw(2) == 0 || (hold && !lost.empty())) runs.clear();
+    if (world.draw(2) == 0 || (hold && !lost.empty())) runs.back()->leave();
   }
-  runs.clear();
+  for (auto& run : runs)
+    run->leave();
   const auto rests = [&] {
     return std::ranges::all_of(
         alive, [](const fake_rank* one) { return one->gone() || one->device->state() == life_state::none; });
   };
   CHECK(world.run_until(rests));
   CHECK(world.hub.violations == std::vector<std::string>{});
+  world.bury();
 }
 
 TEST_CASE(
