@@ -181,7 +181,9 @@ void run_seed(std::uint64_t seed, int version, bool hold, tally& total) {
   std::vector<std::unique_ptr<generation_run>> runs;
   std::vector<std::uint32_t> lost;
   for (std::uint64_t g = 1; g <= 4 && !alive.empty(); ++g) {
-    const collective_shape shape{generation_id{g}, static_cast<std::uint32_t>(alive.size()), 8, elements};
+    const std::size_t group_bytes = seed % 2 == 0 ? 0 : 256; // a communicator, or two
+    const collective_shape shape{generation_id{g}, static_cast<std::uint32_t>(alive.size()), 8, elements,
+                                 group_bytes};
     nccl_collective director{alive[0]->gpu};
     const bool shrink = hold && world.hub.has.shrink && !lost.empty();
     const auto descriptor = shrink ? director.prepare_shrunk(shape, lost) : director.prepare(shape);
