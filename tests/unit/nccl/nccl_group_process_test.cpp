@@ -27,9 +27,9 @@ using group_worlds::player;
 
 constexpr std::uint32_t ranks = 3;
 
-worlds::gpu_world_settings fakes() {
+worlds::gpu_world_settings fakes(const life_settings& life = {}) {
   return {
-      .name = "FAKE libraries of CUDA and NCCL, processes", .libraries = fake::library_names(), .life = {}};
+      .name = "FAKE libraries of CUDA and NCCL, processes", .libraries = fake::library_names(), .life = life};
 }
 
 TEST_CASE(
@@ -71,11 +71,13 @@ int call_everything(communicator& member, std::uint32_t rank, const known_values
 // A director and three members, which call until their generation is ended; then all but rank 1 go on.
 class failing_groups {
 public:
-  explicit failing_groups(std::size_t elements)
-      : known_{ranks, element_type::float32, elements}
+  explicit failing_groups(std::size_t elements, bool shrink = false)
+      : settings_{fakes({.hold_for_shrink = shrink})}
+      , known_{ranks, element_type::float32, elements}
       , fewer_{ranks - 1, element_type::bfloat16, elements} {
     const auto first = director_.prepare(shape_of(1, ranks));
-    const auto second = director_.prepare(shape_of(2, ranks - 1));
+    const auto second =
+        shrink ? "nccl:2:2:8:6001:65536:without:1" : director_.prepare(shape_of(2, ranks - 1));
     REQUIRE(!first.empty());
     for (std::uint32_t rank = 0; rank < ranks; ++rank)
       members.emplace_back([this, rank, first, second] { return run(rank, first, second); });
@@ -96,7 +98,7 @@ private:
   }
 
   int run(std::uint32_t rank, const std::string& first, const std::string& second) {
-    auto& process = *new worlds::gpu_process{fakes()}; // as long as the forked process
+    auto& process = *new worlds::gpu_process{settings_}; // as long as the forked process
     if (!process.open(rank)) return 10;
     auto member = process.connect(first, shape_of(1, ranks), rank_id{rank});
     if (!member) return 11;
@@ -112,6 +114,7 @@ private:
     return process.settled() ? ok : 14;
   }
 
+  const worlds::gpu_world_settings settings_;
   const known_values known_;
   const known_values fewer_;
   worlds::gpu_director director_{fake::library_names()};
@@ -130,6 +133,14 @@ TEST_CASE(
     CHECK(job.members[0].wait() == ok);
     CHECK(job.members[2].wait() == ok);
   }
+}
+
+TEST_CASE("nccl group over FAKE libraries: survivors shrink both communicators they hold (NC-6, GR-5)") {
+  failing_groups job{5'000, true};
+  job.members[1].kill(SIGKILL);
+  job.end_generation();
+  CHECK(job.members[0].wait() == ok);
+  CHECK(job.members[2].wait() == ok);
 }
 
 TEST_CASE(
