@@ -11,7 +11,8 @@
 // Fails:   aborted (GR-2).
 //          bad_argument: a call that does not fit the group; it counts as not called. Or it does not fit what
 //          the others called: everyone in that call gets this error, with the first rank that differs and
-//          both calls, nothing has moved, and the group is of no more use: later calls are aborted.
+//          both calls, nothing has moved, and the group is of no more use: later calls are aborted
+//          (over NCCL with the whole generation).
 // Invariants:
 //   GR-1    every `done` is called exactly once, in the order of the calls.
 //   GR-2    after `abort` of the communicator every pending and later call ends with errc::aborted, in
