@@ -23,8 +23,10 @@ function(troupe_cuda_module name source)
   set(module ${CMAKE_BINARY_DIR}/lib/lib${name}.so)
   add_custom_command(OUTPUT ${module}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/lib
-    # No fused multiply-add, IEEE division and root, no flushing: the bits of the CPU's plain code.
+    # No fused multiply-add, IEEE division and root, no flushing: the bits of the CPU's plain code. constexpr
+    # functions are both sides'.
     COMMAND ${TROUPE_NVCC} -shared -O3 -std=c++20 -arch=${TROUPE_CUDA_ARCHITECTURES} --cudart=shared
+            --expt-relaxed-constexpr
             -fmad=false -prec-div=true -prec-sqrt=true -ftz=false
             -Xcompiler=-fPIC,-Wall,-Wextra,-ffp-contract=off,-fvisibility=default
             -I${CMAKE_SOURCE_DIR} -o ${module} ${CMAKE_CURRENT_SOURCE_DIR}/${source}

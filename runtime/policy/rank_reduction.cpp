@@ -2,65 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
 #include "runtime/base/invariant.hpp"
-#include "runtime/policy/half_float.hpp"
+#include "runtime/policy/reduce_rules.hpp"
 
 namespace troupe {
 
 namespace {
 
-// How an element type is stored, and what it is computed as.
-template <class Value>
-struct plain_codec {
-  using stored = Value;
-  using computed = Value;
-  static computed load(stored value) { return value; }
-  static stored store(computed value) { return value; }
-};
-
-struct float16_codec {
-  using stored = std::uint16_t;
-  using computed = float;
-  static computed load(stored value) { return float16_to_float(value); }
-  static stored store(computed value) { return float_to_float16(value); }
-};
-
-struct bfloat16_codec {
-  using stored = std::uint16_t;
-  using computed = float;
-  static computed load(stored value) { return bfloat16_to_float(value); }
-  static stored store(computed value) { return float_to_bfloat16(value); }
-};
-
-struct add {
-  template <class Value>
-  static Value combine(Value left, Value right) {
-    if constexpr (std::is_integral_v<Value>) {
-      using wrapping = std::make_unsigned_t<Value>;
-      return static_cast<Value>(static_cast<wrapping>(left) + static_cast<wrapping>(right));
-    } else {
-      return left + right;
-    }
-  }
-};
-
-// RR-3: a NaN is not equal to itself, and not comparable.
-struct smaller {
-  template <class Value>
-  static Value combine(Value left, Value right) {
-    return left != left || left <= right ? left : right;
-  }
-};
-
-struct larger {
-  template <class Value>
-  static Value combine(Value left, Value right) {
-    return left != left || left >= right ? left : right;
-  }
-};
+using namespace reduce_rules;
 
 template <class Codec>
 void load(typename Codec::computed* into, const std::byte* from, std::size_t count) {
@@ -73,12 +23,8 @@ void load(typename Codec::computed* into, const std::byte* from, std::size_t cou
 
 template <class Codec>
 void store(std::byte* into, const typename Codec::computed* from, std::size_t count) {
-  using computed = typename Codec::computed;
   for (std::size_t i = 0; i < count; ++i) {
-    auto value = from[i];
-    if constexpr (std::is_floating_point_v<computed>)
-      value = value != value ? std::numeric_limits<computed>::quiet_NaN() : value; // RR-2
-    const typename Codec::stored out = Codec::store(value);
+    const typename Codec::stored out = Codec::store(one_nan(from[i]));
     std::memcpy(into + i * sizeof out, &out, sizeof out);
   }
 }

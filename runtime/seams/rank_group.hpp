@@ -11,7 +11,8 @@
 // Fails:   aborted (GR-2).
 //          bad_argument: a call that does not fit the group; it counts as not called. Or it does not fit what
 //          the others called: everyone in that call gets this error, with the first rank that differs and
-//          both calls, nothing has moved, and the group is of no more use: later calls are aborted.
+//          both calls, nothing has moved, and the group is of no more use: later calls are aborted
+//          (over NCCL with the whole generation).
 // Invariants:
 //   GR-1    every `done` is called exactly once, in the order of the calls.
 //   GR-2    after `abort` of the communicator every pending and later call ends with errc::aborted, in
@@ -31,21 +32,9 @@
 
 #include "runtime/base/error.hpp"
 #include "runtime/base/task.hpp"
+#include "runtime/seams/element_type.hpp"
 
 namespace troupe {
-
-enum class element_type : std::uint8_t { float32, float64, float16, bfloat16, int32, int64 };
-inline constexpr std::size_t element_types = 6;
-
-// Bytes of one element.
-[[nodiscard]] constexpr std::size_t size_of(element_type type) {
-  constexpr std::size_t bytes[element_types]{4, 8, 2, 2, 4, 8};
-  return bytes[static_cast<std::size_t>(type)];
-}
-
-// `avg` is the sum divided by the number of members (integers: towards zero). min and max: a NaN wins; of
-// zeros with both signs the lowest rank's.
-enum class reduce_op : std::uint8_t { sum, avg, min, max };
 
 // What `elements` counts, and how many elements `in` and `out` have, with W members:
 enum class group_call : std::uint8_t {

@@ -11,20 +11,8 @@
 namespace troupe {
 namespace {
 
-worlds::gpu_world_settings real(const life_settings& life = {}) {
-  return {.name = "real GPUs, processes", .life = life};
-}
-
-// CUDA does not survive a fork, so a child counts; 0 where nothing loads.
-std::uint32_t devices_here() {
-  const auto counted = worlds::run_processes(1, [](std::uint32_t) {
-    const auto loaded = gpu_libraries::load({}, 0);
-    int count = 0;
-    if (loaded) (void)loaded->cuda.get_device_count(&count);
-    return count;
-  });
-  return counted[0] > 0 ? static_cast<std::uint32_t>(counted[0]) : 0;
-}
+using device_test::devices_here;
+using device_test::real;
 
 TEST_CASE("gpu_alone: the collective contract with one rank on one GPU (CO-1, CO-4)") {
   if (devices_here() == 0) SKIP("no GPU was used");

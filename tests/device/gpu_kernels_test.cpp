@@ -7,6 +7,7 @@
 
 #include "runtime/policy/canonical_sum.hpp"
 #include "tests/device/real_gpu.hpp"
+#include "tests/unit/collective/group_reference.hpp"
 #include "tests/unit/collective/reference.hpp"
 #include "tests/unit/nccl/plain_kernels.hpp"
 #include "transports/nccl/loaded_gpu.hpp"
@@ -83,6 +84,39 @@ TEST_CASE("gpu_kernels: the ordered sum on a GPU has the bits of the sum on the 
       std::memcpy(layout->tables_at(host.data()), own_tables.data(), own_tables.size());
       kernels::plain::sum(layout->arguments(host.data()));
       CHECK(reference::same_bits(found, {layout->own_slice(host.data()), layout->slice()}));
+    }
+}
+
+TEST_CASE(
+    "gpu_kernels: reductions on a GPU have the bits of the CPU's, for every type and operation (GR-4)") {
+  namespace plain = group_reference;
+  bench_gpu gpu;
+  constexpr std::size_t count = 100'003;
+  for (const std::uint32_t world : {1U, 2U, 3U, 5U, 8U})
+    for (const auto type : plain::all_types) {
+      const auto length = count * size_of(type), stride = (length + 127) / 64 * 64;
+      std::vector<std::byte> inputs(world * stride), found(length), known(length);
+      for (std::uint32_t rank = 0; rank < world; ++rank)
+        std::ranges::copy(plain::values(5, rank, type, count), inputs.data() + rank * stride);
+      auto* const there = gpu.allocate(inputs.size());
+      auto* const result = gpu.allocate(length);
+      REQUIRE(gpu.calls().copy(there, inputs.data(), inputs.size()));
+      for (const auto op : plain::all_ops) {
+        CAPTURE(world, static_cast<int>(type), static_cast<int>(op));
+        kernels::reduce_arguments what{.inputs = there,
+                                       .stride = stride,
+                                       .world = world,
+                                       .type = type,
+                                       .op = op,
+                                       .result = result,
+                                       .elements = count};
+        REQUIRE(gpu.calls().reduce(what));
+        REQUIRE(gpu.calls().copy(found.data(), result, length));
+        what.inputs = inputs.data();
+        what.result = known.data();
+        kernels::plain::reduce(what);
+        CHECK((found == known));
+      }
     }
 }
 

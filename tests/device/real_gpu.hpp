@@ -6,6 +6,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "tests/unit/collective/world_processes.hpp"
+#include "tests/unit/nccl/gpu_worlds.hpp"
 #include "transports/nccl/gpu_libraries.hpp"
 
 namespace troupe::device_test {
@@ -21,6 +23,21 @@ inline std::uint32_t devices() {
   int count = 0;
   (void)libraries().cuda.get_device_count(&count);
   return static_cast<std::uint32_t>(count);
+}
+
+// CUDA does not survive a fork, so a child counts; 0 where nothing loads.
+inline std::uint32_t devices_here() {
+  const auto counted = worlds::run_processes(1, [](std::uint32_t) {
+    const auto loaded = gpu_libraries::load({}, 0);
+    int count = 0;
+    if (loaded) (void)loaded->cuda.get_device_count(&count);
+    return count;
+  });
+  return counted[0] > 0 ? static_cast<std::uint32_t>(counted[0]) : 0;
+}
+
+inline worlds::gpu_world_settings real(const life_settings& life = {}) {
+  return {.name = "real GPUs, processes", .libraries = {}, .life = life};
 }
 
 } // namespace troupe::device_test

@@ -4,7 +4,8 @@
 //
 // Threads: all calls come from the device's owner thread (NC-8), but `abort` (an expendable thread) and
 //          `make_unique_id` (the director, which needs no device).
-// Order:   copies, sums, exchanges and marks run on the device in the order they are issued (one stream).
+// Order:   copies, sums, reductions, exchanges and marks run on the device in the order they are issued (one
+//          stream).
 #pragma once
 
 #include <cstddef>
@@ -28,11 +29,13 @@ struct nccl_answer {
   [[nodiscard]] bool failed() const { return !done() && !under_way(); }
 };
 
-// One part of an exchange.
+// One part of an exchange. Parts between two ranks in one direction meet in their order, also those of
+// exchanges that have other peers.
 struct transfer {
   std::uint32_t peer{0};
-  const float* from{nullptr}; // sent, if `to` is null
-  float* to{nullptr};
+  const void* from{nullptr}; // sent, if `to` is null
+  void* to{nullptr};
+  std::size_t bytes{0}; // not 0
 };
 
 class gpu {
@@ -55,16 +58,17 @@ public:
   [[nodiscard]] virtual nccl_answer abort(std::span<const nccl::comm> all) = 0;
 
   // --- operations ---
-  // `elements` each way and part, in one group.
-  [[nodiscard]] virtual nccl_answer exchange(nccl::comm on, std::span<const transfer> parts,
-                                             std::size_t elements) = 0;
+  // All parts in one group: no part waits for another one.
+  [[nodiscard]] virtual nccl_answer exchange(nccl::comm on, std::span<const transfer> parts) = 0;
   // own [elements] -> all [world x elements], in place where own lies at its place.
   [[nodiscard]] virtual nccl_answer all_gather(nccl::comm on, const float* own, float* all,
                                                std::size_t elements) = 0;
 
   // --- the device; errc::device_failed ---
   [[nodiscard]] virtual expected<void> sum(const kernels::sum_arguments& what) = 0;
-  // From or to memory of the host: waits for what was issued before, so only where nothing can hang.
+  [[nodiscard]] virtual expected<void> reduce(const kernels::reduce_arguments& what) = 0;
+  // From or to memory of the host: waits for what was issued before, so only where nothing can hang. Between
+  // memory of the device: in order with everything else.
   [[nodiscard]] virtual expected<void> copy(void* to, const void* from, std::size_t bytes) = 0;
   [[nodiscard]] virtual expected<void> mark() = 0;    // behind everything issued so far; one mark at a time
   [[nodiscard]] virtual expected<bool> reached() = 0; // the mark; never waits

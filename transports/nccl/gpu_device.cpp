@@ -94,8 +94,7 @@ void gpu_device::carry_out(const life_orders& orders) {
   }
   for (const auto& order : orders)
     carry_out(order);
-  looks_ = 0;
-  look_soon();
+  look_anew();
 }
 
 void gpu_device::carry_out(const life_order& order) {
@@ -105,19 +104,22 @@ void gpu_device::carry_out(const life_order& order) {
   case life_action::shrink:
     return begin(order);
   case life_action::revoke:
-    return expect_done(order.generation, calls_.revoke(comm_));
+    return expect_done(order.generation,
+                       of_all(comms_, [this](nccl::comm one) { return calls_.revoke(one); }));
   case life_action::finalize:
-    return expect_done(order.generation, calls_.finalize(comm_));
+    return expect_done(order.generation,
+                       of_all(comms_, [this](nccl::comm one) { return calls_.finalize(one); }));
   case life_action::destroy:
-    (void)calls_.destroy(std::exchange(comm_, nullptr)); // whatever it says, the handle is gone
+    for (auto* one : std::exchange(comms_, {}))
+      (void)calls_.destroy(one); // whatever it says, the handle is gone
     return;
   case life_action::abort_parent:
-    start_abort({std::exchange(comm_, std::exchange(smaller_, nullptr))});
-    return;
+    return start_abort(std::exchange(comms_, std::exchange(smaller_, {})));
   case life_action::abort_all: {
-    std::vector<nccl::comm> all;
-    for (auto* one : {&comm_, &smaller_})
-      if (*one != nullptr) all.push_back(std::exchange(*one, nullptr));
+    auto all = std::exchange(comms_, {});
+    const auto more = std::exchange(smaller_, {});
+    all.insert(all.end(), more.begin(), more.end());
+    std::erase(all, nullptr);
     return start_abort(std::move(all));
   }
   case life_action::drain:
@@ -130,7 +132,7 @@ void gpu_device::carry_out(const life_order& order) {
     return;
   }
   case life_action::announce:
-    if (member != members_.end()) member->second->ready(comm_);
+    if (member != members_.end()) member->second->ready(comms_);
     return;
   case life_action::end_process: // done where the event was
     return;
@@ -142,9 +144,36 @@ void gpu_device::begin(const life_order& order) {
   if (request.empty()) // it has left already
     return report(order.generation, error{errc::aborted, "it was closed"});
   const auto& what = request.mapped();
-  const auto answer = order.what == life_action::init ? calls_.init(comm_, what.id, what.world, what.rank)
-                                                      : calls_.shrink(comm_, what.without, smaller_);
-  expect_done(order.generation, answer);
+  expect_done(order.generation, order.what == life_action::init ? begin(what) : shrink(what));
+}
+
+nccl_answer gpu_device::begin(const comm_request& what) {
+  comms_.assign(what.ids.size(), nullptr);
+  nccl_answer whole;
+  for (std::size_t i = 0; i < comms_.size() && !whole.failed(); ++i)
+    whole = calls_.init(comms_[i], what.ids[i], what.world, what.rank);
+  return whole;
+}
+
+nccl_answer gpu_device::shrink(const comm_request& what) {
+  if (comms_.size() != what.communicators)
+    return {nccl::result::invalid_usage, "the generation before had another number of communicators"};
+  smaller_.assign(comms_.size(), nullptr);
+  nccl_answer whole;
+  for (std::size_t i = 0; i < comms_.size() && !whole.failed(); ++i)
+    whole = calls_.shrink(comms_[i], what.without, smaller_[i]);
+  return whole;
+}
+
+template <class Call>
+nccl_answer gpu_device::of_all(const std::vector<nccl::comm>& which, Call call) {
+  nccl_answer whole;
+  for (auto* one : which) {
+    auto answer = call(one);
+    if (answer.failed()) return answer;
+    if (answer.under_way()) whole = std::move(answer);
+  }
+  return whole;
 }
 
 void gpu_device::expect_done(generation_id generation, const nccl_answer& answer) {
@@ -178,6 +207,11 @@ void gpu_device::look_soon() {
   });
 }
 
+void gpu_device::look_anew() {
+  looks_ = 0;
+  look_soon();
+}
+
 void gpu_device::look() {
   looking_ = false;
   bool busy = ask_library();
@@ -202,9 +236,9 @@ bool gpu_device::ask_library() {
       event([&](comm_life& life, time_point now) { return life.drained(now, reached.has_value()); });
     return true;
   }
-  const auto which = state == life_state::shrinking ? smaller_ : comm_;
-  if (!asks || which == nullptr) return false;
-  const auto answer = calls_.status(which);
+  const auto& which = state == life_state::shrinking ? smaller_ : comms_;
+  if (!asks || which.empty() || std::ranges::count(which, nullptr) > 0) return false;
+  const auto answer = of_all(which, [this](nccl::comm one) { return calls_.status(one); });
   const auto said = answer.done()        ? call_status::done
                     : answer.under_way() ? call_status::under_way
                                          : call_status::failed;

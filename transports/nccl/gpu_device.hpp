@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,20 +48,22 @@ struct gpu_settings {
 class gpu_member {
 public:
   virtual ~gpu_member() = default;
-  virtual void ready(nccl::comm on) = 0;
+  // The communicator of sums; that of general operations, where it was asked for.
+  virtual void ready(std::span<const nccl::comm> on) = 0;
   virtual void poison(const error& why) = 0; // may come twice
   // Goes on with what is under way; false when nothing is.
   [[nodiscard]] virtual bool look() = 0;
 };
 
-// How a generation's communicator begins.
+// How a generation's communicators begin.
 struct comm_request {
   generation_id generation;
-  nccl::unique_id id{}; // of a fresh one
+  std::size_t communicators{1};
+  std::vector<nccl::unique_id> ids{}; // of fresh ones, one each
   std::uint32_t world{1};
   std::uint32_t rank{0};
   life_origin origin{life_origin::fresh};
-  std::vector<int> without{}; // of a shrunk one: ranks of the parent that are gone
+  std::vector<int> without{}; // of shrunk ones: ranks of the parent that are gone
 };
 
 class gpu_device final : public device, public std::enable_shared_from_this<gpu_device> {
@@ -83,6 +86,7 @@ public:
   void report(generation_id generation, const nccl_answer& failed); // a call or a look at it failed
   void report(generation_id generation, const error& failed);
   void look_soon(); // something is under way
+  void look_anew(); // something new is: eagerly again (NC-10)
 
   // --- any thread ---
   void abort(generation_id generation, const std::string& why) noexcept;
@@ -96,6 +100,11 @@ private:
   void carry_out(const life_orders& orders);
   void carry_out(const life_order& order);
   void begin(const life_order& order);
+  [[nodiscard]] nccl_answer begin(const comm_request& what);
+  [[nodiscard]] nccl_answer shrink(const comm_request& what);
+  // Of all communicators: the first failure; else under way while one is.
+  template <class Call>
+  [[nodiscard]] static nccl_answer of_all(const std::vector<nccl::comm>& which, Call call);
   void expect_done(generation_id generation, const nccl_answer& answer);
   void start_abort(std::vector<nccl::comm> handles);
   void drain();
@@ -120,8 +129,8 @@ private:
   // The owner thread's:
   std::map<generation_id, std::shared_ptr<gpu_member>> members_;
   std::map<generation_id, comm_request> requests_; // not yet begun
-  nccl::comm comm_{nullptr};
-  nccl::comm smaller_{nullptr}; // while a shrink is under way
+  std::vector<nccl::comm> comms_;                  // of the generation; null: not begun
+  std::vector<nccl::comm> smaller_;                // while a shrink is under way
   std::map<std::byte*, block> memory_;
   bool looking_{false};
   std::uint32_t looks_{0}; // since something new was under way

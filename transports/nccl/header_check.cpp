@@ -69,6 +69,7 @@ TROUPE_CHECK_NCCL(ncclCommRevoke, comm_revoke)
 static_assert(static_cast<int>(nccl::result::success) == ncclSuccess);
 static_assert(static_cast<int>(nccl::result::remote_error) == ncclRemoteError);
 static_assert(static_cast<int>(nccl::result::in_progress) == ncclInProgress);
+static_assert(static_cast<int>(nccl::data_type::bytes) == ncclUint8);
 static_assert(static_cast<int>(nccl::data_type::float32) == ncclFloat32);
 
 constexpr ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;

@@ -4,18 +4,21 @@
 // loaded at run time. Every function issues on `stream` and returns at once: 0, or CUDA's error.
 //
 // The same bits as the plain code on the CPU: the sum has additions only, in the order of the program; the
-// updates are the functions of runtime/train/update_rules.hpp, compiled without fused multiply-add, with IEEE
-// division and square root, and without flushing of small numbers. NaN payloads are outside the promise.
+// reductions and updates are the functions of runtime/policy/reduce_rules.hpp and
+// runtime/train/update_rules.hpp, compiled without fused multiply-add, with IEEE division and square root,
+// and without flushing of small numbers. Outside the promise: the payloads of NaNs, but in reductions (RR-2).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/seams/element_type.hpp"
+
 struct CUstream_st;
 
 namespace troupe::kernels {
 
-inline constexpr int api_version = 1;
+inline constexpr int api_version = 2;
 
 // An addition program (canonical_plan.hpp) in postfix form: a slot to push, or `add`.
 inline constexpr std::uint32_t add = 0xffff'ffffU;
@@ -26,6 +29,17 @@ struct sum_arguments {
   std::uint32_t steps;
   const float* const* slots; // to each contribution's part of the slice
   float* result;
+  std::size_t elements;
+};
+
+// The members' values, element by element (rank_reduction.hpp).
+struct reduce_arguments {
+  const std::byte* inputs; // of rank r: [elements] at r x stride
+  std::size_t stride;      // bytes
+  std::uint32_t world;
+  element_type type;
+  reduce_op op;
+  std::byte* result; // [elements]; none of the inputs
   std::size_t elements;
 };
 
@@ -72,6 +86,7 @@ struct adamw_arguments {
 #define TROUPE_KERNEL_FUNCTIONS(F)                                                                           \
   F(troupe_kernels_version, version, int)                                                                    \
   F(troupe_kernels_sum, sum, int, const sum_arguments*, CUstream_st*)                                        \
+  F(troupe_kernels_reduce, reduce, int, const reduce_arguments*, CUstream_st*)                               \
   F(troupe_kernels_pack, pack, int, const pack_arguments*, CUstream_st*)                                     \
   F(troupe_kernels_sgd, sgd, int, const sgd_arguments*, CUstream_st*)                                        \
   F(troupe_kernels_adamw, adamw, int, const adamw_arguments*, CUstream_st*)

@@ -1,9 +1,11 @@
-// The kernel module (kernel_api.hpp): the ordered sum, packing, and the optimizers, for nvcc.
+// The kernel module (kernel_api.hpp): the ordered sum and reductions, packing, and the
+// optimizers, for nvcc.
 //
 // Built only where the toolkit is found, with -fmad=false: the bits are those of the CPU's plain code.
 // One thread an element; all are limited by memory bandwidth.
 #include <cuda_runtime_api.h>
 
+#include "runtime/policy/reduce_rules.hpp"
 #include "runtime/train/update_rules.hpp"
 #include "transports/nccl/kernel_api.hpp"
 #include "transports/nccl/limits.hpp"
@@ -35,6 +37,19 @@ __global__ void sum_kernel(sum_arguments what) {
       }
     }
     what.result[i] = stack[0];
+  }
+}
+
+template <class Codec>
+__global__ void reduce_kernel(reduce_arguments what) {
+  using stored = typename Codec::stored;
+  using computed = typename Codec::computed;
+  auto* const result = reinterpret_cast<stored*>(what.result);
+  for (std::size_t i = first_element(); i < what.elements; i += stride()) {
+    const auto value_of = [&](std::uint32_t rank) {
+      return Codec::load(reinterpret_cast<const stored*>(what.inputs + rank * what.stride)[i]);
+    };
+    result[i] = Codec::store(reduce_rules::reduced<computed>(what.op, what.world, value_of));
   }
 }
 
@@ -73,6 +88,12 @@ int launched() {
   return static_cast<int>(cudaGetLastError());
 }
 
+template <class Codec>
+int reduce_as(const reduce_arguments& what, CUstream_st* stream) {
+  reduce_kernel<Codec><<<blocks_for(what.elements), threads, 0, stream>>>(what);
+  return launched();
+}
+
 } // namespace
 } // namespace troupe::kernels
 
@@ -88,6 +109,26 @@ int troupe_kernels_sum(const sum_arguments* what, CUstream_st* stream) {
   if (what->elements == 0) return 0;
   sum_kernel<<<blocks_for(what->elements), threads, 0, stream>>>(*what);
   return launched();
+}
+
+int troupe_kernels_reduce(const reduce_arguments* what, CUstream_st* stream) {
+  using namespace troupe::reduce_rules;
+  if (what->elements == 0) return 0;
+  switch (what->type) {
+  case troupe::element_type::float32:
+    return reduce_as<plain_codec<float>>(*what, stream);
+  case troupe::element_type::float64:
+    return reduce_as<plain_codec<double>>(*what, stream);
+  case troupe::element_type::float16:
+    return reduce_as<float16_codec>(*what, stream);
+  case troupe::element_type::bfloat16:
+    return reduce_as<bfloat16_codec>(*what, stream);
+  case troupe::element_type::int32:
+    return reduce_as<plain_codec<std::int32_t>>(*what, stream);
+  case troupe::element_type::int64:
+    return reduce_as<plain_codec<std::int64_t>>(*what, stream);
+  }
+  return cudaErrorInvalidValue;
 }
 
 int troupe_kernels_pack(const pack_arguments* what, CUstream_st* stream) {

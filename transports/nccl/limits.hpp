@@ -8,7 +8,7 @@
 
 namespace troupe::limits {
 
-inline constexpr std::size_t nccl_descriptor_bytes_max = 512;
+inline constexpr std::size_t nccl_descriptor_bytes_max = 1024;
 // Looks at work under way that follow each other at once; afterwards the clock seam spaces them.
 inline constexpr std::uint32_t nccl_eager_looks_max = 1000;
 inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};
@@ -16,5 +16,7 @@ inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};
 inline constexpr std::uint32_t nccl_sum_depth_max = 16;
 // The next generations may be this much smaller without asking the device for memory.
 inline constexpr std::uint32_t nccl_lost_ranks_max = 4;
+// An all-reduce up to here: everybody reduces all of it.
+inline constexpr std::size_t nccl_group_exchange_bytes_max = std::size_t{16} * 1024;
 
 } // namespace troupe::limits

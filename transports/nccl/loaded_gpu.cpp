@@ -100,7 +100,7 @@ nccl_answer loaded_gpu::abort(std::span<const nccl::comm> all) {
   return first;
 }
 
-nccl_answer loaded_gpu::exchange(nccl::comm on, std::span<const transfer> parts, std::size_t elements) {
+nccl_answer loaded_gpu::exchange(nccl::comm on, std::span<const transfer> parts) {
   check_owner();
   if (auto begun = answer("ncclGroupStart", nccl_.group_start(), on); begun.failed()) return begun;
   nccl_answer first;
@@ -108,9 +108,9 @@ nccl_answer loaded_gpu::exchange(nccl::comm on, std::span<const transfer> parts,
     const auto peer = static_cast<int>(part.peer);
     const auto issued =
         part.to == nullptr
-            ? answer("ncclSend", nccl_.send(part.from, elements, nccl::data_type::float32, peer, on, stream_),
+            ? answer("ncclSend", nccl_.send(part.from, part.bytes, nccl::data_type::bytes, peer, on, stream_),
                      on)
-            : answer("ncclRecv", nccl_.recv(part.to, elements, nccl::data_type::float32, peer, on, stream_),
+            : answer("ncclRecv", nccl_.recv(part.to, part.bytes, nccl::data_type::bytes, peer, on, stream_),
                      on);
     if (issued.failed() && !first.failed()) first = issued;
   }
@@ -127,6 +127,11 @@ nccl_answer loaded_gpu::all_gather(nccl::comm on, const float* own, float* all, 
 expected<void> loaded_gpu::sum(const kernels::sum_arguments& what) {
   check_owner();
   return checked("the ordered sum", static_cast<cuda::status>(kernels_.sum(&what, stream_)));
+}
+
+expected<void> loaded_gpu::reduce(const kernels::reduce_arguments& what) {
+  check_owner();
+  return checked("the ordered reduction", static_cast<cuda::status>(kernels_.reduce(&what, stream_)));
 }
 
 expected<void> loaded_gpu::copy(void* to, const void* from, std::size_t bytes) {

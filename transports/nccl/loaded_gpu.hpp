@@ -39,11 +39,11 @@ public:
   [[nodiscard]] nccl_answer destroy(nccl::comm which) override;
   [[nodiscard]] nccl_answer status(nccl::comm which) override;
   [[nodiscard]] nccl_answer abort(std::span<const nccl::comm> all) override;
-  [[nodiscard]] nccl_answer exchange(nccl::comm on, std::span<const transfer> parts,
-                                     std::size_t elements) override;
+  [[nodiscard]] nccl_answer exchange(nccl::comm on, std::span<const transfer> parts) override;
   [[nodiscard]] nccl_answer all_gather(nccl::comm on, const float* own, float* all,
                                        std::size_t elements) override;
   [[nodiscard]] expected<void> sum(const kernels::sum_arguments& what) override;
+  [[nodiscard]] expected<void> reduce(const kernels::reduce_arguments& what) override;
   [[nodiscard]] expected<void> copy(void* to, const void* from, std::size_t bytes) override;
   [[nodiscard]] expected<void> mark() override;
   [[nodiscard]] expected<bool> reached() override;

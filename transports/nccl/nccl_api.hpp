@@ -30,7 +30,7 @@ enum class result : int {
   eight = 8, // see `text_of`
 };
 
-enum class data_type : int { float32 = 7 };
+enum class data_type : int { bytes = 1, float32 = 7 };
 
 struct unique_id {
   char bytes[128];

@@ -7,6 +7,7 @@
 
 #include "transports/nccl/limits.hpp"
 #include "transports/nccl/nccl_communicator.hpp"
+#include "transports/nccl/sum_layout.hpp"
 
 namespace troupe {
 
@@ -16,10 +17,17 @@ constexpr std::string_view fresh = "id:";
 constexpr std::string_view shrunk = "without:";
 constexpr std::string_view digits = "0123456789abcdef";
 
-// "nccl:GENERATION:WORLD:SHARDS:ELEMENTS:", then "id:HEX" or "without:RANK,RANK".
+// "nccl:GENERATION:WORLD:SHARDS:ELEMENTS:GROUP_BYTES:", then "id:HEX" (as many ids as
+// communicators) or "without:RANK,RANK".
 std::string head_of(const collective_shape& shape) {
   return "nccl:" + to_string(shape.generation) + ":" + std::to_string(shape.world) + ":" +
-         std::to_string(shape.shards) + ":" + std::to_string(shape.elements) + ":";
+         std::to_string(shape.shards) + ":" + std::to_string(shape.elements) + ":" +
+         std::to_string(shape.group_bytes) + ":";
+}
+
+// Of sums; of general operations.
+std::size_t communicators_of(const collective_shape& shape) {
+  return shape.group_bytes > 0 ? 2 : 1;
 }
 
 std::string hex_of(const nccl::unique_id& id) {
@@ -64,11 +72,17 @@ std::optional<comm_request> request_of(std::string_view descriptor, const collec
   if (descriptor.size() > limits::nccl_descriptor_bytes_max || !descriptor.starts_with(head))
     return std::nullopt;
   descriptor.remove_prefix(head.size());
-  comm_request request{.generation = shape.generation, .world = shape.world};
+  comm_request request{
+      .generation = shape.generation, .communicators = communicators_of(shape), .world = shape.world};
   if (descriptor.starts_with(fresh)) {
-    const auto id = id_of(descriptor.substr(fresh.size()));
-    if (!id) return std::nullopt;
-    request.id = *id;
+    descriptor.remove_prefix(fresh.size());
+    constexpr auto digits_each = 2 * sizeof(nccl::unique_id);
+    if (descriptor.size() != request.communicators * digits_each) return std::nullopt;
+    for (; !descriptor.empty(); descriptor.remove_prefix(digits_each)) {
+      const auto id = id_of(descriptor.substr(0, digits_each));
+      if (!id) return std::nullopt;
+      request.ids.push_back(*id);
+    }
   } else if (descriptor.starts_with(shrunk)) {
     auto ranks = ranks_of(descriptor.substr(shrunk.size()));
     if (!ranks || ranks->empty()) return std::nullopt;
@@ -84,9 +98,13 @@ std::optional<comm_request> request_of(std::string_view descriptor, const collec
 
 expected<std::string> nccl_collective::prepare(const collective_shape& shape) {
   if (auto possible = sum_layout::of(shape, rank_id{0}); !possible) return possible.failure();
-  const auto id = calls_.make_unique_id();
-  if (!id) return id.failure();
-  return head_of(shape) + std::string{fresh} + hex_of(*id);
+  auto descriptor = head_of(shape) + std::string{fresh};
+  for (std::size_t i = 0; i < communicators_of(shape); ++i) {
+    const auto id = calls_.make_unique_id();
+    if (!id) return id.failure();
+    descriptor += hex_of(*id);
+  }
+  return descriptor;
 }
 
 expected<std::string> nccl_collective::prepare_shrunk(const collective_shape& shape,

@@ -1,6 +1,6 @@
 // NCCL collective: the collective seam between GPUs.
 //
-// Flow:     director: prepare -> descriptor (a unique id, under the generation) -> member: connect
+// Flow:     director: prepare -> descriptor (unique ids, under the generation) -> member: connect
 // Owns:     on a member's side a share in its device.
 // Runs on:  the director's event loop (`prepare`); the device's owner thread (`connect`, which does not wait
 //           for the other ranks).

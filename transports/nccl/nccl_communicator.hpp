@@ -1,4 +1,4 @@
-// Communicator over NCCL: the canonical sum between GPUs.
+// Communicator over NCCL: the canonical sum between GPUs, and general operations where the shape has some.
 //
 // Flow:     contributions -> exchange of slices -> ordered sum of the own slice -> all-gather -> sum
 // Owns:     a share in the device, and the device memory that it lends. `contribution` and the sum are device
@@ -6,7 +6,7 @@
 // Runs on:  the owner thread; `abort` on any. `all_reduce` issues and returns; looks find its end.
 // Fails:    errc::aborted after an abort of this rank, a failure of the library or device, or a deadline; the
 //           text says which.
-// Invariants: CO-1 to CO-4 (collective.hpp), NC-1 to NC-11, SL-1, SL-2.
+// Invariants: CO-1 to CO-4 (collective.hpp), NC-1 to NC-11, SL-1, SL-2, NM-1, NM-2 (nccl_member.hpp).
 //   NS-1    a sum is handed out only if no fault was known when its end was seen: data after an abort is
 //           poisoned.
 //   NS-2    an abort frees this rank alone: whoever ends a generation aborts every rank of it. Ranks leave
@@ -19,7 +19,6 @@
 
 #include "runtime/seams/collective.hpp"
 #include "transports/nccl/gpu_device.hpp"
-#include "transports/nccl/sum_layout.hpp"
 
 namespace troupe {
 
@@ -38,11 +37,13 @@ public:
   [[nodiscard]] std::span<float> contribution(std::size_t index) override;
   void all_reduce(all_reduce_done done) override;
   void abort() noexcept override;
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   nccl_communicator(std::shared_ptr<gpu_device> on, std::shared_ptr<nccl_member> member);
   std::shared_ptr<gpu_device> device_;
   std::shared_ptr<nccl_member> member_;
+  std::unique_ptr<rank_group> group_; // null: the shape asked for none
 };
 
 } // namespace troupe

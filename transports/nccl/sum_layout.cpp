@@ -77,13 +77,14 @@ float* sum_layout::slot(std::byte* base, std::uint32_t number) const {
 }
 
 std::vector<transfer> sum_layout::transfers(std::byte* base) const {
+  const auto bytes = slice_ * sizeof(float);
   std::vector<transfer> all;
   for (std::uint32_t peer = 0; peer < world_; ++peer) {
     if (peer == rank_) continue;
     for (std::uint32_t index = 0; index < own_slots_; ++index)
-      all.push_back({.peer = peer, .from = contribution(base, index) + peer * slice_});
+      all.push_back({.peer = peer, .from = contribution(base, index) + peer * slice_, .bytes = bytes});
     for (auto number = first_slots_[peer]; number < first_slots_[peer + 1]; ++number)
-      all.push_back({.peer = peer, .to = slot(base, number)});
+      all.push_back({.peer = peer, .to = slot(base, number), .bytes = bytes});
   }
   return all;
 }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include "tests/unit/nccl/plain_kernels.hpp"
@@ -11,7 +12,6 @@ namespace troupe::fake {
 
 namespace {
 
-constexpr auto nan_value = std::numeric_limits<float>::quiet_NaN();
 const nccl_answer under_way{nccl::result::in_progress, {}};
 
 fake_comm& of(nccl::comm handle) {
@@ -19,6 +19,10 @@ fake_comm& of(nccl::comm handle) {
 }
 nccl::comm handle_of(fake_comm& one) {
   return reinterpret_cast<nccl::comm>(&one);
+}
+bool contains(std::span<const std::byte> range, const void* memory) {
+  const std::less<const void*> before;
+  return !before(memory, range.data()) && before(memory, range.data() + range.size());
 }
 nccl_answer invalid(const char* why) {
   return {nccl::result::invalid_usage, why};
@@ -35,18 +39,31 @@ std::vector<fake_comm*> fake_hub::peers(const fake_comm& one) {
   return all;
 }
 
-// Has every rank of the communicator come as far as this operation? Who was aborted takes part in nothing.
-bool fake_hub::all_at(const fake_work& work) {
-  const auto all = peers(*work.on);
-  return std::ranges::all_of(all, [&](const fake_comm* peer) {
-    if (peer == nullptr || peer->of->dead || peer->now == fake_comm::phase::aborted) return false;
-    if (peer->issued < work.number || (peer->issued == work.number && peer->issuing)) return false;
-    // Its stream has reached the operation, or passed it.
-    const auto& stream = peer->of->stream_;
-    const auto at = std::ranges::find_if(
-        stream, [&](const fake_work& other) { return other.on == peer && other.number == work.number; });
-    return at == stream.end() || at == stream.begin();
-  });
+// The exchange at the head of a stream: each part that can move, or its end.
+void fake_hub::add_exchange(fake_gpu& gpu, std::vector<std::function<void()>>& all) {
+  auto& head = gpu.stream_.front();
+  if (head.left.empty()) return all.push_back([&gpu] { gpu.stream_.pop_front(); });
+  const auto met = peers(*head.on);
+  std::set<std::uint32_t> seen; // only the first part from each peer
+  for (const auto& part : head.left) {
+    if (part.to == nullptr || !seen.insert(part.peer).second) continue;
+    const auto* peer = met[part.peer];
+    if (peer == nullptr || peer->of->dead || peer->of->stream_.empty()) continue;
+    auto& theirs = peer->of->stream_.front();
+    if (theirs.on != peer) continue;
+    const auto sent = std::ranges::find_if(theirs.left, [&](const transfer& other) {
+      return other.to == nullptr && other.peer == head.on->rank;
+    });
+    if (sent == theirs.left.end()) continue;
+    all.push_back([this, &head, &theirs, to = part, from = *sent] {
+      if (to.bytes != from.bytes) violate("SL-2: a part is received with another size than it is sent");
+      std::memcpy(to.to, from.from, std::min(to.bytes, from.bytes));
+      std::erase_if(head.left, [&](const transfer& one) { return one.to == to.to; });
+      theirs.left.erase(std::ranges::find_if(theirs.left, [&](const transfer& one) {
+        return one.to == nullptr && one.peer == from.peer && one.from == from.from;
+      }));
+    });
+  }
 }
 
 std::vector<std::function<void()>> fake_hub::moves() {
@@ -71,8 +88,9 @@ std::vector<std::function<void()>> fake_hub::moves() {
   }
   for (auto* gpu : gpus_) {
     if (gpu->dead || gpu->stream_.empty()) continue;
-    const auto& head = gpu->stream_.front();
-    if (head.on == nullptr || all_at(head))
+    if (gpu->stream_.front().on != nullptr)
+      add_exchange(*gpu, all);
+    else
       all.push_back([gpu] {
         const auto work = std::move(gpu->stream_.front());
         gpu->stream_.pop_front();
@@ -120,6 +138,18 @@ void fake_gpu::check_calm(const char* call) {
   for (const auto& one : hub_.comms_)
     if (one.of == this && one.now == fake_comm::phase::revoking)
       hub_.violate(std::string{"NC-7: "} + call + " while a communicator is revoked");
+}
+
+void fake_gpu::check_handed_over(const char* call) {
+  check_owner(call);
+  for (const auto& one : hub_.comms_)
+    if (one.of == this && one.issuing)
+      hub_.violate(std::string{call} + " before what it follows is on the stream");
+}
+
+void fake_gpu::launch(std::function<void()> kernel) {
+  check_owner("a kernel");
+  push({.left = {}, .run = std::move(kernel)});
 }
 
 void fake_gpu::break_peers() {
@@ -217,90 +247,90 @@ void fake_gpu::drop_aborted(fake_comm& which) {
   for (auto& work : stream_)
     if (work.on == &which) {
       work.on = nullptr;
-      work.run = work.spoil;
+      work.run = [left = std::move(work.left)] {
+        for (const auto& part : left)
+          if (part.to != nullptr) std::memset(part.to, 0xff, part.bytes); // NaNs
+      };
     }
 }
 
-void fake_gpu::send(const fake_comm& on, std::uint32_t peer, const float* part) {
-  std::erase_if(sent_, [&](const parcel& old) { return old.on == &on && old.number + 4 < on.issued; });
-  if (parcel_for(on, on.issued, peer) == nullptr) sent_.push_back({&on, on.issued, peer, {}});
-  const_cast<parcel*>(parcel_for(on, on.issued, peer))->parts.push_back(part);
-}
-
-const fake_gpu::parcel* fake_gpu::parcel_for(const fake_comm& on, std::uint64_t number,
-                                             std::uint32_t peer) const {
-  const auto found = std::ranges::find_if(sent_, [&](const parcel& each) {
-    return each.on == &on && each.number == number && each.peer == peer;
-  });
-  return found == sent_.end() ? nullptr : &*found;
-}
-
-nccl_answer fake_gpu::exchange(nccl::comm on, std::span<const transfer> parts, std::size_t elements) {
-  auto& one = ready_to_issue(on, "exchange");
-  const auto number = ++one.issued;
-  for (const auto& part : parts)
-    if (part.to == nullptr) send(one, part.peer, part.from);
-  std::vector<transfer> received;
-  std::ranges::copy_if(parts, std::back_inserter(received),
-                       [](const transfer& p) { return p.to != nullptr; });
-  fake_work work{.on = &one, .number = number};
-  work.run = [this, &one, number, received, elements] {
-    std::map<std::uint32_t, std::size_t> taken;
-    const auto peers = hub_.peers(one);
-    for (const auto& part : received) {
-      const auto* from = peers[part.peer]->of->parcel_for(*peers[part.peer], number, one.rank);
-      const auto place = taken[part.peer]++;
-      if (from == nullptr || place >= from->parts.size()) {
-        hub_.violate("SL-2: a receive without its send");
-        continue;
-      }
-      std::memcpy(part.to, from->parts[place], elements * sizeof(float));
-    }
-  };
-  work.spoil = [received, elements] {
-    for (const auto& part : received)
-      std::fill_n(part.to, elements, nan_value);
-  };
-  one.issuing = [this, work = std::move(work)] { push(work); };
+nccl_answer fake_gpu::issue(fake_comm& one, std::vector<transfer> parts) {
+  for (const auto& part : parts) {
+    if (part.bytes == 0 || part.peer == one.rank || part.peer >= one.world)
+      hub_.violate("a part without bytes, or a peer");
+    if (!is_allocated(part.to == nullptr ? part.from : part.to))
+      hub_.violate("NG-1: the library sees memory that is not lent");
+  }
+  one.issuing = [this, &one, parts = std::move(parts)] { push({.on = &one, .left = parts, .run = {}}); };
   return under_way;
+}
+
+nccl_answer fake_gpu::exchange(nccl::comm on, std::span<const transfer> parts) {
+  return issue(ready_to_issue(on, "exchange"), {parts.begin(), parts.end()});
 }
 
 nccl_answer fake_gpu::all_gather(nccl::comm on, const float* own, float* all, std::size_t elements) {
   auto& one = ready_to_issue(on, "all_gather");
   if (own != all + one.rank * elements) hub_.violate("an all-gather in place lies elsewhere");
-  const auto number = ++one.issued;
-  send(one, one.rank, own);
-  fake_work work{.on = &one, .number = number};
-  work.run = [this, &one, number, all, elements] {
-    for (const auto* peer : hub_.peers(one)) {
-      if (peer == &one) continue;
-      const auto* from = peer->of->parcel_for(*peer, number, peer->rank);
-      std::memcpy(all + peer->rank * elements, from->parts[0], elements * sizeof(float));
-    }
-  };
-  work.spoil = [all, elements, world = one.world] { std::fill_n(all, elements * world, nan_value); };
-  one.issuing = [this, work = std::move(work)] { push(work); };
-  return under_way;
+  const auto bytes = elements * sizeof(float);
+  std::vector<transfer> parts;
+  for (std::uint32_t peer = 0; peer < one.world; ++peer) {
+    if (peer == one.rank) continue;
+    parts.push_back({.peer = peer, .from = own, .bytes = bytes});
+    parts.push_back({.peer = peer, .to = all + peer * elements, .bytes = bytes});
+  }
+  return issue(one, std::move(parts));
 }
 
 expected<void> fake_gpu::sum(const kernels::sum_arguments& what) {
-  check_owner("sum");
-  for (const auto& one : hub_.comms_)
-    if (one.of == this && one.issuing) hub_.violate("a sum before its exchange is on the stream");
-  push({.run = [what] { kernels::plain::sum(what); }});
+  check_handed_over("a sum");
+  push({.left = {}, .run = [what] { kernels::plain::sum(what); }});
   return {};
 }
 
+expected<void> fake_gpu::reduce(const kernels::reduce_arguments& what) {
+  check_handed_over("a reduction");
+  push({.left = {}, .run = [what] { kernels::plain::reduce(what); }});
+  return {};
+}
+
+// With memory of the host: at once, after what is on the stream.
 expected<void> fake_gpu::copy(void* to, const void* from, std::size_t bytes) {
-  check_owner("copy");
-  if (!stream_.empty()) hub_.violate("a copy that waits for what may hang");
+  check_handed_over("a copy");
+  if (is_here(to) && is_here(from)) {
+    push({.left = {}, .run = [=] { std::memmove(to, from, bytes); }});
+    return {};
+  }
+  for (; !stream_.empty(); stream_.pop_front()) {
+    if (stream_.front().on != nullptr) {
+      hub_.violate("a copy that waits for what may hang");
+      break;
+    }
+    const auto run = std::move(stream_.front().run);
+    run();
+  }
   std::memcpy(to, from, bytes);
   return {};
 }
 
+void fake_gpu::adopt(std::span<const std::byte> memory) {
+  if (!memory.empty()) adopted_.push_back(memory);
+}
+
+bool fake_gpu::is_allocated(const void* memory) const {
+  return std::ranges::any_of(memory_, [&](const auto& each) {
+    return contains({each.first, each.second.size}, memory);
+  });
+}
+
+bool fake_gpu::is_here(const void* memory) const {
+  return is_allocated(memory) ||
+         std::ranges::any_of(adopted_, [&](const auto& one) { return contains(one, memory); });
+}
+
 expected<void> fake_gpu::mark() {
-  check_owner("mark");
-  push({.run = [this, number = ++marks_] { marks_reached_ = number; }});
+  check_handed_over("a mark");
+  push({.left = {}, .run = [this, number = ++marks_] { marks_reached_ = number; }});
   return {};
 }
 
@@ -311,9 +341,9 @@ expected<bool> fake_gpu::reached() {
 
 expected<std::byte*> fake_gpu::allocate(std::size_t bytes) {
   check_calm("allocate");
-  auto block = std::make_unique<std::byte[]>(bytes + 64);
-  auto* const aligned = block.get() + (64 - reinterpret_cast<std::uintptr_t>(block.get()) % 64) % 64;
-  memory_[aligned] = std::move(block);
+  auto raw = std::make_unique<std::byte[]>(bytes + 64);
+  auto* const aligned = raw.get() + (64 - reinterpret_cast<std::uintptr_t>(raw.get()) % 64) % 64;
+  memory_[aligned] = {std::move(raw), bytes};
   return aligned;
 }
 

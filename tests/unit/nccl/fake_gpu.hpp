@@ -5,7 +5,8 @@
 // Rules (each violation is noted with its text):
 //   calls come from the rank's owner thread, an abort from an expendable one;
 //   init, groups, revoke and finalize are in progress until a later look; nothing may be issued meanwhile;
-//   an operation ends only if every rank takes part; else it hangs until its communicator is aborted;
+//   a part of an exchange moves once both ends' streams have come to it, parts of one pair and direction in
+//   order and of one size; an exchange ends with its last part, or hangs until its communicator is aborted;
 //   what an aborted operation wrote is poison (NaN);
 //   a second revoke or abort, finalize after revoke, destroy without finalize, any use after an abort or
 //   destroy, a call that the version lacks, memory allocated or freed between a fault and its abort: invalid.
@@ -46,15 +47,13 @@ struct fake_comm {
   phase now{phase::joining};
   std::function<void()> issuing; // handed over, not yet on the stream
   bool broken{false};            // reports a remote error
-  std::uint64_t issued{0};       // operations so far
 };
 
 // One thing on a stream, in order.
 struct fake_work {
-  fake_comm* on{nullptr};      // null: needs nobody
-  std::uint64_t number{0};     // which operation of its communicator
-  std::function<void()> run;   // moves the data into this rank's memory
-  std::function<void()> spoil; // what an abort leaves there
+  fake_comm* on{nullptr};     // null: needs nobody
+  std::vector<transfer> left; // parts of an exchange that have not moved yet
+  std::function<void()> run;  // of what needs nobody
 };
 
 class fake_hub {
@@ -70,7 +69,7 @@ public:
 private:
   friend class fake_gpu;
   void violate(const std::string& text) { violations.push_back(text + " (by " + thread + ")"); }
-  [[nodiscard]] bool all_at(const fake_work& work);
+  void add_exchange(fake_gpu& gpu, std::vector<std::function<void()>>& all);
 
   std::list<fake_comm> comms_;
   std::vector<fake_gpu*> gpus_;
@@ -84,9 +83,11 @@ public:
   fake_gpu(const fake_gpu&) = delete;
   fake_gpu& operator=(const fake_gpu&) = delete;
 
-  void break_peers();              // this one died: the others' looks will tell
-  bool dead{false};                // takes part in nothing any more
-  std::uint32_t aborts_pending{0}; // kept by the test: ordered, and not returned
+  void adopt(std::span<const std::byte> memory); // counts as this device's from now on
+  void launch(std::function<void()> kernel);     // of the program's own, in order with everything else
+  void break_peers();                            // this one died: the others' looks will tell
+  bool dead{false};                              // takes part in nothing any more
+  std::uint32_t aborts_pending{0};               // kept by the test: ordered, and not returned
 
   [[nodiscard]] const nccl::features& has() const override { return hub_.has; }
   [[nodiscard]] expected<nccl::unique_id> make_unique_id() override;
@@ -99,11 +100,11 @@ public:
   [[nodiscard]] nccl_answer destroy(nccl::comm which) override;
   [[nodiscard]] nccl_answer status(nccl::comm which) override;
   [[nodiscard]] nccl_answer abort(std::span<const nccl::comm> all) override;
-  [[nodiscard]] nccl_answer exchange(nccl::comm on, std::span<const transfer> parts,
-                                     std::size_t elements) override;
+  [[nodiscard]] nccl_answer exchange(nccl::comm on, std::span<const transfer> parts) override;
   [[nodiscard]] nccl_answer all_gather(nccl::comm on, const float* own, float* all,
                                        std::size_t elements) override;
   [[nodiscard]] expected<void> sum(const kernels::sum_arguments& what) override;
+  [[nodiscard]] expected<void> reduce(const kernels::reduce_arguments& what) override;
   [[nodiscard]] expected<void> copy(void* to, const void* from, std::size_t bytes) override;
   [[nodiscard]] expected<void> mark() override;
   [[nodiscard]] expected<bool> reached() override;
@@ -116,25 +117,24 @@ private:
   fake_comm& ready_to_issue(nccl::comm which, const char* call);
   void check_owner(const char* call);
   void check_calm(const char* call);
+  void check_handed_over(const char* call);
+  nccl_answer issue(fake_comm& one, std::vector<transfer> parts);
   void push(fake_work work) { stream_.push_back(std::move(work)); }
   void drop_aborted(fake_comm& which);
+  [[nodiscard]] bool is_allocated(const void* memory) const;
+  [[nodiscard]] bool is_here(const void* memory) const; // allocated or adopted
 
+  struct block {
+    std::unique_ptr<std::byte[]> bytes;
+    std::size_t size{0};
+  };
   fake_hub& hub_;
   std::string owner_;
   std::deque<fake_work> stream_;
   std::uint64_t marks_{0};
   std::uint64_t marks_reached_{0};
-  std::map<std::byte*, std::unique_ptr<std::byte[]>> memory_;
-  // What this rank sends in operation `number`, by peer.
-  struct parcel {
-    const fake_comm* on;
-    std::uint64_t number;
-    std::uint32_t peer;
-    std::vector<const float*> parts;
-  };
-  [[nodiscard]] const parcel* parcel_for(const fake_comm& on, std::uint64_t number, std::uint32_t peer) const;
-  void send(const fake_comm& on, std::uint32_t peer, const float* part);
-  std::vector<parcel> sent_;
+  std::map<std::byte*, block> memory_;
+  std::vector<std::span<const std::byte>> adopted_;
 };
 
 } // namespace troupe::fake

@@ -76,6 +76,9 @@ struct fake_rank {
                                  .end_process = [this](const std::string& why) { ended = why; }},
                                 {.name = "fake:" + std::to_string(which), .life = life, .eager_looks = 3})} {}
   [[nodiscard]] bool gone() const { return gpu.dead || ended.has_value(); }
+  [[nodiscard]] bool rests() const { // nobody is left in it
+    return device->state() == life_state::none && owner.pending() == 0;
+  }
 
   std::uint32_t number;
   fake_gpu gpu;
@@ -93,6 +96,7 @@ public:
   explicit fake_world(std::uint64_t seed)
       : random_{seed, 0} {}
   fake_hub hub;
+  bool patient{false}; // time passes only when nothing else can happen: no deadline passes without a cause
 
   fake_rank& add(const life_settings& life) {
     ranks_.push_back(std::make_unique<fake_rank>(hub, now_, static_cast<std::uint32_t>(ranks_.size()), life));
@@ -108,7 +112,7 @@ public:
     auto possible = hub.moves();
     for (auto& rank : ranks_)
       if (!rank->gone()) add_moves(*rank, possible);
-    if (possible.empty() || draw(40) == 0) return pass_time();
+    if (possible.empty() || (!patient && draw(40) == 0)) return pass_time();
     possible[draw(static_cast<std::uint32_t>(possible.size()))]();
   }
   [[nodiscard]] bool run_until(const std::function<bool()>& done, std::uint64_t moves_max = 300'000) {
@@ -117,6 +121,12 @@ public:
       move();
     }
     return done();
+  }
+
+  // Members leave also where their process is gone: else they and their device hold each other.
+  void bury() {
+    for (auto& rank : ranks_)
+      (void)rank->owner.run_all();
   }
 
 private:

@@ -4,7 +4,9 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "runtime/policy/rank_reduction.hpp"
 #include "runtime/train/optimizer.hpp"
+#include "tests/unit/collective/group_reference.hpp"
 #include "tests/unit/collective/reference.hpp"
 #include "tests/unit/nccl/gpu_fakes.hpp"
 #include "tests/unit/nccl/plain_kernels.hpp"
@@ -89,6 +91,36 @@ std::vector<float> values(std::uint32_t stream, float scale = 1) {
   for (auto& one : made)
     one *= scale;
   return made;
+}
+
+TEST_CASE(
+    "plain kernels: reductions have the bits of the CPU's, for every type, operation and world (GR-4)") {
+  namespace plain = group_reference;
+  for (const std::uint32_t world : {1U, 2U, 3U, 4U, 5U, 6U, 7U, 8U, 13U, 32U, 63U, 64U})
+    for (const auto type : plain::all_types) {
+      constexpr std::size_t count = 331;
+      const auto length = count * size_of(type), stride = length + 64;
+      std::vector<std::byte> inputs(world * stride);
+      std::vector<const std::byte*> by_rank;
+      for (std::uint32_t rank = 0; rank < world; ++rank) {
+        by_rank.push_back(inputs.data() + rank * stride);
+        std::ranges::copy(plain::values(5, rank, type, count), inputs.data() + rank * stride);
+      }
+      rank_reduction cpu{world};
+      for (const auto op : plain::all_ops) {
+        CAPTURE(world, static_cast<int>(type), static_cast<int>(op));
+        plain::bytes known(length), found(length);
+        cpu.evaluate(type, op, by_rank, count, known.data());
+        kernels::plain::reduce({.inputs = inputs.data(),
+                                .stride = stride,
+                                .world = world,
+                                .type = type,
+                                .op = op,
+                                .result = found.data(),
+                                .elements = count});
+        CHECK(found == known);
+      }
+    }
 }
 
 TEST_CASE("plain kernels: three SGD steps give the optimizer's bits, with and without momentum") {

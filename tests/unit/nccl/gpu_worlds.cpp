@@ -17,6 +17,7 @@
 #include "runtime/policy/canonical_plan.hpp"
 #include "tests/support/posted_communicator.hpp"
 #include "tests/unit/collective/world_processes.hpp"
+#include "transports/nccl/limits.hpp"
 #include "transports/nccl/loaded_gpu.hpp"
 #include "transports/nccl/nccl_collective.hpp"
 
@@ -56,6 +57,7 @@ public:
       , rank_{rank.value()}
       , arrivals_{arrivals}
       , sum_(shape.elements) {
+    if (auto* group = inner_->group()) group_ = std::make_unique<test::posted_group>(owner_, *group);
     const auto range = shard_range(shape.shards, shape.world, rank_);
     staged_.resize(owned_nodes(shape.shards, range.first, range.count).size(), sum_);
   }
@@ -83,6 +85,8 @@ public:
     if (arrivals_ == nullptr) return {};
     return {arrivals_, arrivals_ + world_};
   }
+  // What a call names is memory of the host as it is: the device copies from and to it.
+  [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:
   [[nodiscard]] std::size_t bytes() const { return sum_.size() * sizeof(float); }
@@ -94,6 +98,7 @@ private:
   std::atomic<std::uint64_t>* arrivals_;
   std::vector<float> sum_;
   std::vector<std::vector<float>> staged_;
+  std::unique_ptr<test::posted_group> group_;
 };
 
 } // namespace
@@ -159,7 +164,7 @@ gpu_director::gpu_director(const gpu_library_names& libraries) {
   if (loaded) calls.emplace(*loaded);
   collective_shape shape;
   while (::read(asks_[0], &shape, sizeof shape) == sizeof shape) {
-    std::array<char, 512> text{};
+    std::array<char, limits::nccl_descriptor_bytes_max + 1> text{};
     if (calls)
       if (const auto made = nccl_collective{*calls}.prepare(shape)) made->copy(text.data(), text.size() - 1);
     if (::write(answers_[1], text.data(), text.size()) < 0) break;
@@ -175,7 +180,7 @@ gpu_director::~gpu_director() {
 }
 
 std::string gpu_director::prepare(const collective_shape& shape) {
-  std::array<char, 512> text{};
+  std::array<char, limits::nccl_descriptor_bytes_max + 1> text{};
   if (::write(asks_[1], &shape, sizeof shape) != sizeof shape) return {};
   if (::read(answers_[0], text.data(), text.size()) != static_cast<ssize_t>(text.size())) return {};
   return text.data();
@@ -209,7 +214,8 @@ private:
   // What the ranks of one run share. An abort reaches each of them as a byte, as a director's word does.
   struct line {
     explicit line(std::uint32_t count)
-        : start{count} {
+        : start{count}
+        , world{count} {
       invariant(::pipe(pulls) == 0, "test: a pipe can be made");
     }
     ~line() {
@@ -218,33 +224,72 @@ private:
     }
     line(const line&) = delete;
     line& operator=(const line&) = delete;
+    void pull() {
+      if (words->aborted.exchange(1) != 0) return;
+      const std::vector<char> bytes(world);
+      invariant(::write(pulls[1], bytes.data(), bytes.size()) > 0, "test: the abort can be told");
+    }
     start_line start;
+    std::uint32_t world;
     shared_object<shared_words> words;
     int pulls[2]{};
   };
 
+  // A call whose end is that of the generation at this rank ends it for all.
+  class announced_group final : public rank_group {
+  public:
+    announced_group(rank_group& inner, const gpu_device& device, line& here)
+        : inner_{&inner}
+        , device_{device}
+        , line_{here} {}
+    announced_group(std::unique_ptr<rank_group> inner, const gpu_device& device, line& here)
+        : owned_{std::move(inner)}
+        , inner_{owned_.get()}
+        , device_{device}
+        , line_{here} {}
+    [[nodiscard]] std::uint32_t rank() const override { return inner_->rank(); }
+    [[nodiscard]] std::uint32_t world() const override { return inner_->world(); }
+    void start(const group_operation& what, group_done done) override {
+      inner_->start(what, [this, done = &done](expected<void> result) { // it blocks
+        if (!result && device_.state() != life_state::ready) line_.pull();
+        (*done)(std::move(result));
+      });
+    }
+    [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
+      auto made = inner_->split(ranks);
+      if (!made || *made == nullptr) return made;
+      return std::unique_ptr<rank_group>{std::make_unique<announced_group>(std::move(*made), device_, line_)};
+    }
+
+  private:
+    std::unique_ptr<rank_group> owned_;
+    rank_group* inner_;
+    const gpu_device& device_;
+    line& line_;
+  };
+
   class announced_member final : public communicator {
   public:
-    announced_member(communicator& inner, std::uint32_t world, line& here)
+    announced_member(communicator& inner, const gpu_device& device, line& here)
         : inner_{inner}
-        , world_{world}
-        , line_{here} {}
+        , line_{here} {
+      if (auto* group = inner_.group()) group_.emplace(*group, device, here);
+    }
     [[nodiscard]] std::span<float> contribution(std::size_t index) override {
       return inner_.contribution(index);
     }
     void all_reduce(all_reduce_done done) override { inner_.all_reduce(std::move(done)); }
     void abort() noexcept override {
       inner_.abort(); // at once where it is called
-      if (line_.words->aborted.exchange(1) != 0) return;
-      const std::vector<char> bytes(world_);
-      invariant(::write(line_.pulls[1], bytes.data(), bytes.size()) > 0, "test: the abort can be told");
+      line_.pull();
     }
+    [[nodiscard]] rank_group* group() override { return group_ ? &*group_ : nullptr; }
     [[nodiscard]] std::vector<std::uint64_t> arrivals() const override { return inner_.arrivals(); }
 
   private:
     communicator& inner_;
-    std::uint32_t world_;
     line& line_;
+    std::optional<announced_group> group_;
   };
 
   int run_rank(const std::string& descriptor, const collective_shape& shape, std::uint32_t rank,
@@ -258,7 +303,7 @@ private:
       if (::read(end, &byte, 1) == 1) device->abort(generation, "the generation was ended");
     }}.detach(); // ends with the process
     if (!here.start.wait()) return deadline_passed;
-    announced_member member{**inner, shape.world, here};
+    announced_member member{**inner, *process.device(), here};
     const int result = work(member, rank);
     inner->reset();
     return process.settled() ? result : not_settled;

@@ -104,7 +104,7 @@ private:
   // Rank 1 is gone.
   int go_on(worlds::gpu_process& process, std::uint32_t rank, const std::string& fresh) const {
     const auto shape = shape_of(2, ranks - 1);
-    const auto descriptor = shrink_ ? "nccl:2:2:8:6001:without:1" : fresh;
+    const auto descriptor = shrink_ ? "nccl:2:2:8:6001:0:without:1" : fresh;
     auto member = process.connect(descriptor, shape, rank_id{rank});
     if (!member) return 5;
     const reference::steps known{4, shape};

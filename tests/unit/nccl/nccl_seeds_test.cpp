@@ -101,9 +101,15 @@ public:
     return all;
   }
 
+  void leave() {
+    for (auto& one : members_)
+      one->joined.reset();
+  }
+
 private:
   void connect(member& one, const std::string& descriptor) {
     one.on->owner.post([this, &one, &descriptor] {
+      if (one.on->gone()) return;
       auto made = nccl_collective{one.on->gpu, one.on->device}.connect(descriptor, shape_, rank_id{one.rank});
       if (!made) {
         one.failed = made.failure();
@@ -115,8 +121,11 @@ private:
     });
   }
   void next(member& one) {
-    if (one.sums == sums_wanted || one.sums == one.skips_at) return;
-    reference::contribute(*one.joined, shape_, one.rank, known_.shards[one.sums]);
+    if (one.sums == sums_wanted || one.sums == one.skips_at || !one.joined) return;
+    const auto values = reference::contributions_of(shape_, one.rank, known_.shards[one.sums]);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      one.on->gpu.launch(
+          [from = values[i], to = one.joined->contribution(i)] { std::ranges::copy(from, to.begin()); });
     ++one.calls;
     one.joined->all_reduce([this, &one](expected<reduction> done) {
       ++one.answers;
@@ -172,7 +181,9 @@ void run_seed(std::uint64_t seed, int version, bool hold, tally& total) {
   std::vector<std::unique_ptr<generation_run>> runs;
   std::vector<std::uint32_t> lost;
   for (std::uint64_t g = 1; g <= 4 && !alive.empty(); ++g) {
-    const collective_shape shape{generation_id{g}, static_cast<std::uint32_t>(alive.size()), 8, elements};
+    const std::size_t group_bytes = seed % 2 == 0 ? 0 : 256; // a communicator, or two
+    const collective_shape shape{generation_id{g}, static_cast<std::uint32_t>(alive.size()), 8, elements,
+                                 group_bytes};
     nccl_collective director{alive[0]->gpu};
     const bool shrink = hold && world.hub.has.shrink && !lost.empty();
     const auto descriptor = shrink ? director.prepare_shrunk(shape, lost) : director.prepare(shape);
@@ -191,15 +202,17 @@ void run_seed(std::uint64_t seed, int version, bool hold, tally& total) {
       total.ended += one->ended ? 1U : 0U;
     std::erase_if(alive, [](const fake_rank* one) { return one->gone(); });
     // Members leave before the next generation begins, or after. A shrink lends their memory anew.
-    if (world.draw(2) == 0 || (hold && !lost.empty())) runs.clear();
+    if (world.draw(2) == 0 || (hold && !lost.empty())) runs.back()->leave();
   }
-  runs.clear();
+  for (auto& run : runs)
+    run->leave();
   const auto rests = [&] {
     return std::ranges::all_of(
         alive, [](const fake_rank* one) { return one->gone() || one->device->state() == life_state::none; });
   };
   CHECK(world.run_until(rests));
   CHECK(world.hub.violations == std::vector<std::string>{});
+  world.bury();
 }
 
 TEST_CASE(

@@ -1,10 +1,11 @@
 // The kernel module's functions on memory of the host: plain code, for the fakes and as what GPUs are
-// compared with. Sums are postfix programs; updates are the functions that the CPU's optimizers use.
+// compared with. Sums are postfix programs; reductions and updates are the functions that the CPU's own use.
 #pragma once
 
 #include <cstring>
 #include <vector>
 
+#include "runtime/policy/reduce_rules.hpp"
 #include "runtime/train/update_rules.hpp"
 #include "transports/nccl/kernel_api.hpp"
 
@@ -24,6 +25,39 @@ inline void sum(const sum_arguments& what) {
       stack.back() = stack.back() + right;
     }
     what.result[i] = stack.back();
+  }
+}
+
+template <class Codec>
+void reduce_as(const reduce_arguments& what) {
+  using stored = typename Codec::stored;
+  for (std::size_t i = 0; i < what.elements; ++i) {
+    const auto value_of = [&](std::uint32_t rank) {
+      stored value;
+      std::memcpy(&value, what.inputs + rank * what.stride + i * sizeof value, sizeof value);
+      return Codec::load(value);
+    };
+    const stored made =
+        Codec::store(reduce_rules::reduced<typename Codec::computed>(what.op, what.world, value_of));
+    std::memcpy(what.result + i * sizeof made, &made, sizeof made);
+  }
+}
+
+inline void reduce(const reduce_arguments& what) {
+  using namespace reduce_rules;
+  switch (what.type) {
+  case element_type::float32:
+    return reduce_as<plain_codec<float>>(what);
+  case element_type::float64:
+    return reduce_as<plain_codec<double>>(what);
+  case element_type::float16:
+    return reduce_as<float16_codec>(what);
+  case element_type::bfloat16:
+    return reduce_as<bfloat16_codec>(what);
+  case element_type::int32:
+    return reduce_as<plain_codec<std::int32_t>>(what);
+  case element_type::int64:
+    return reduce_as<plain_codec<std::int64_t>>(what);
   }
 }
 

@@ -37,6 +37,9 @@ int troupe_kernels_version() {
 int troupe_kernels_sum(const sum_arguments* what, CUstream_st* stream) {
   return launch(stream, *what, plain::sum);
 }
+int troupe_kernels_reduce(const reduce_arguments* what, CUstream_st* stream) {
+  return launch(stream, *what, plain::reduce);
+}
 int troupe_kernels_pack(const pack_arguments* what, CUstream_st* stream) {
   return launch(stream, *what, plain::pack);
 }

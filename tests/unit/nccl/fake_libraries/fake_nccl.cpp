@@ -164,6 +164,10 @@ result add(ncclComm* on, CUstream_st* stream, part one) {
   return result::success;
 }
 
+std::size_t size_of(data_type type) {
+  return type == data_type::bytes ? 1 : sizeof(float);
+}
+
 int number(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoi(text);
@@ -308,18 +312,19 @@ result ncclGroupEnd() {
   return issue(*whole.on, whole.stream, std::move(whole.parts));
 }
 
-result ncclSend(const void* from, std::size_t count, data_type, int peer, ncclComm* on, CUstream_st* stream) {
+result ncclSend(const void* from, std::size_t count, data_type type, int peer, ncclComm* on,
+                CUstream_st* stream) {
   auto* const bytes = static_cast<char*>(const_cast<void*>(from));
-  return add(on, stream, {bytes, count * sizeof(float), peer, true});
+  return add(on, stream, {bytes, count * size_of(type), peer, true});
 }
-result ncclRecv(void* to, std::size_t count, data_type, int peer, ncclComm* on, CUstream_st* stream) {
-  return add(on, stream, {static_cast<char*>(to), count * sizeof(float), peer, false});
+result ncclRecv(void* to, std::size_t count, data_type type, int peer, ncclComm* on, CUstream_st* stream) {
+  return add(on, stream, {static_cast<char*>(to), count * size_of(type), peer, false});
 }
 
-result ncclAllGather(const void* own, void* all, std::size_t count, data_type, ncclComm* on,
+result ncclAllGather(const void* own, void* all, std::size_t count, data_type type, ncclComm* on,
                      CUstream_st* stream) {
   on->check();
-  const auto bytes = count * sizeof(float);
+  const auto bytes = count * size_of(type);
   auto* const place = static_cast<char*>(all);
   auto* const mine = static_cast<char*>(const_cast<void*>(own));
   if (mine != place + static_cast<std::size_t>(on->rank) * bytes) return result::invalid_argument;
