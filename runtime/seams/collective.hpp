@@ -114,6 +114,8 @@ public:
   [[nodiscard]] virtual std::vector<std::uint64_t> arrivals() const { return {}; }
   // Director's side, of what was prepared last, for reports: "shm". Empty: there is only one.
   [[nodiscard]] virtual std::string kind() const { return {}; }
+  // Likewise: why it was not one that carries less between hosts. Empty: nothing does.
+  [[nodiscard]] virtual std::string why() const { return {}; }
   // Worker's side. errc: aborted, storage_failed (memory), bad_argument (a descriptor that does not fit).
   [[nodiscard]] virtual expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) = 0;

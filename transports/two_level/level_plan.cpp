@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
 #include "transports/two_level/limits.hpp"
@@ -34,6 +35,21 @@ std::optional<std::uint32_t> find_shards_between(std::uint32_t shards,
   return std::nullopt;
 }
 
+error none(std::string why) {
+  return {errc::bad_argument, std::move(why)};
+}
+
+std::string of_no_node(std::uint32_t first_rank, std::uint32_t ranks, shard_interval held,
+                       std::uint32_t shards) {
+  const auto span = [](std::uint32_t first, std::uint32_t count) {
+    return std::to_string(first) + ".." + std::to_string(first + count - 1);
+  };
+  const auto who = "the workers of one host (ranks " + span(first_rank, ranks) + ") ";
+  if (held.count == 0) return who + "hold no shards";
+  return who + "hold shards " + span(held.first, held.count) + " of " + std::to_string(shards) +
+         ", which are no whole node of the shard tree";
+}
+
 template <class Number>
 bool parse(std::string_view text, Number& into) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
@@ -42,29 +58,31 @@ bool parse(std::string_view text, Number& into) {
 
 } // namespace
 
-std::optional<level_plan> level_plan::make(std::uint32_t shards,
-                                           std::span<const std::uint32_t> ranks_of_hosts) {
+expected<level_plan> level_plan::make(std::uint32_t shards, std::span<const std::uint32_t> ranks_of_hosts) {
   const auto world = std::accumulate(ranks_of_hosts.begin(), ranks_of_hosts.end(), 0U);
-  if (world == 0 || world > limits::workers_max) return std::nullopt;
+  if (world == 0 || world > limits::workers_max)
+    return none("a world of " + std::to_string(world) + " is not in 1.." +
+                std::to_string(limits::workers_max));
   level_plan made;
   std::uint32_t rank = 0;
   for (const auto ranks : ranks_of_hosts) {
-    if (ranks == 0) return std::nullopt;
+    if (ranks == 0) return none("a host has no worker");
     const auto first = shard_range(shards, world, rank).first;
     const auto end = shard_range(shards, world, rank + ranks - 1).end();
     const auto nodes = owned_nodes(shards, first, end - first);
-    if (nodes.size() != 1) return std::nullopt;
+    if (nodes.size() != 1) return none(of_no_node(rank, ranks, {first, end - first}, shards));
     made.hosts.push_back({rank, ranks, nodes.front()});
     rank += ranks;
   }
   const auto above = find_shards_between(shards, made.hosts);
-  if (!above) return std::nullopt;
+  if (!above) return none("no sum of one contribution a host has the additions above the hosts' nodes");
   made.shards_between = *above;
   return made;
 }
 
-std::optional<level_plan> level_plan::make(const collective_shape& shape) {
-  if (shape.group_bytes > 0 || shape.members.size() != shape.world || shape.world == 0) return std::nullopt;
+expected<level_plan> level_plan::make(const collective_shape& shape) {
+  if (shape.group_bytes > 0) return none("the job has rank groups, which two levels have not");
+  if (shape.members.size() != shape.world || shape.world == 0) return none("the members are not known");
   std::vector<std::uint32_t> ranks_of_hosts;
   std::vector<std::uint32_t> seen;
   for (const auto& member : shape.members) {
@@ -72,12 +90,13 @@ std::optional<level_plan> level_plan::make(const collective_shape& shape) {
       ++ranks_of_hosts.back();
       continue;
     }
-    if (std::ranges::find(seen, member.host) != seen.end()) return std::nullopt;
+    if (std::ranges::find(seen, member.host) != seen.end())
+      return none("workers of one host do not follow one another");
     seen.push_back(member.host);
     ranks_of_hosts.push_back(1);
   }
   const bool shared = std::ranges::any_of(ranks_of_hosts, [](auto ranks) { return ranks > 1; });
-  if (!shared) return std::nullopt;
+  if (!shared) return none("no two workers share a host");
   return make(shape.shards, ranks_of_hosts);
 }
 

@@ -3,6 +3,7 @@
 // In:       the number of shards; the hosts of the ranks.
 // Out:      for each host the node of the canonical tree that its ranks own together; the shape of a sum
 //           over the hosts that performs the tree's other additions.
+// Fails:    errc::bad_argument: there is none; the text says why, to whoever runs the job.
 // Invariants:
 //   LP-1    a plan exists only where the ranks of every host follow one another and own, together, exactly
 //           one node of the tree, and where some number of shards, one contribution a host, gives the very
@@ -18,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/base/error.hpp"
 #include "runtime/policy/canonical_plan.hpp"
 #include "runtime/seams/collective.hpp"
 
@@ -33,11 +35,11 @@ struct level_plan {
   std::uint32_t shards_between{0};
 
   // Ranks of each host, in order.
-  [[nodiscard]] static std::optional<level_plan> make(std::uint32_t shards,
-                                                      std::span<const std::uint32_t> ranks_of_hosts);
-  // Nullopt also where no host has two ranks, and where the shape asks for rank groups, which the levels do
+  [[nodiscard]] static expected<level_plan> make(std::uint32_t shards,
+                                                 std::span<const std::uint32_t> ranks_of_hosts);
+  // None also where no host has two ranks, and where the shape asks for rank groups, which the levels do
   // not have. One host will do: it need not be the director's.
-  [[nodiscard]] static std::optional<level_plan> make(const collective_shape& shape);
+  [[nodiscard]] static expected<level_plan> make(const collective_shape& shape);
 
   [[nodiscard]] std::uint32_t host_of(std::uint32_t rank) const; // index
   [[nodiscard]] collective_shape inside(const collective_shape& whole, std::uint32_t host) const;

@@ -52,8 +52,16 @@ TEST_CASE(
   CHECK(d.kind_of(4, {0, 1, 2, 3}) == "ring");
   CHECK(d.kind_of(5, {1, 1, 1, 1}) == "shm+ring"); // all on one host, which is not the director's
   CHECK(d.kind_of(6, {0, 0, 0, 0}) == "shm");
+  CHECK(d.all.why().empty());
+  CHECK(d.kind_of(8, {0, 0, 1}) == "ring");
+  CHECK(d.all.why() ==
+        "the workers of one host (ranks 0..1) hold shards 0..5 of 8, which are no whole node of "
+        "the shard tree");
+  CHECK(d.kind_of(9, {0, 1}) == "ring");
+  CHECK(d.all.why() == "no two workers share a host");
   d.all.choose(choice_of("ring"));
-  CHECK(d.kind_of(7, {0, 0, 1, 1}) == "ring");
+  CHECK(d.kind_of(10, {0, 0, 1, 1}) == "ring");
+  CHECK(d.all.why().empty()); // demanded
 }
 
 TEST_CASE("host collectives: what is demanded is used; memory that is not shared is refused") {
