@@ -17,8 +17,8 @@
 namespace troupe {
 
 enum class collective_choice : unsigned char {
-  // Shared memory where all members are on the director's host, else the network; and both where the ranks of
-  // each host own a subtree of the sum (level_plan.hpp).
+  // Shared memory where all members are on the director's host, else the network; and both where several are
+  // on one host (level_plan.hpp).
   automatic,
   shm,
   ring, // the network between all

@@ -20,7 +20,7 @@ ring_settings settings_of(std::uint64_t seed) {
   return settings;
 }
 
-// Half of the seeds sums over the network between all, also where each host's workers own a subtree.
+// Half of the seeds sums over the network between all, also where workers share hosts.
 bool sums_in_levels(std::uint64_t seed) {
   return counter_rng{seed, stream_of("sums in two levels")}.bits(0) % 2 != 0;
 }

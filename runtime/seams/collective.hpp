@@ -60,6 +60,9 @@ struct collective_shape {
   // Of the first `wire_elements` elements of a shard so many at most differ from zero (Top-K); 0: all may.
   // Values may then travel as lists of entries.
   std::size_t kept{0};
+  // Where ranks are part of a larger world, or hosts of it: rank r holds the shards [cuts[r], cuts[r + 1]).
+  // Empty: all ranks of a world, with even shares. Of what is held, each maximal node of the tree is a sum.
+  std::vector<std::uint32_t> cuts{};
 };
 
 // Elements [begin, end).
@@ -73,6 +76,10 @@ struct element_range {
 struct reduction {
   std::span<const float> sum; // valid until the next `begin` or `all_reduce`
   std::uint64_t number{0};    // CO-4
+  std::size_t stride{0};      // elements to the next sum, where there are several (collective_shape::cuts)
+  [[nodiscard]] std::span<const float> at(std::size_t index) const {
+    return {sum.data() + index * stride, sum.size()};
+  }
 };
 
 // errc::aborted when there is no sum.

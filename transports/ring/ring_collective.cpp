@@ -67,7 +67,7 @@ std::optional<descriptor_parts> parse_descriptor(const std::string& descriptor) 
 
 // Places of transfers are numbered (ring_frame.hpp). No rank has more contributions than there are.
 bool numbers_suffice(const collective_shape& shape, std::size_t piece_bytes) {
-  const std::uint64_t slots = first_slots(shape.shards, shape.world).back();
+  const std::uint64_t slots = first_slots(cuts_of(shape)).back();
   return (shape.elements * sizeof(float) / piece_bytes + 1) * slots < limits::ring_places_max;
 }
 
@@ -79,6 +79,8 @@ expected<void> check(const collective_shape& shape, ring_way way, std::size_t pi
   if (shape.shards == 0 || shape.shards > limits::shards_max)
     return wrong(std::to_string(shape.shards) + " shards are not in 1.." +
                  std::to_string(limits::shards_max));
+  const bool whole = shape.cuts.empty() || (shape.cuts.front() == 0 && shape.cuts.back() == shape.shards);
+  if (!cuts_fit(shape) || !whole) return wrong("the ranks do not hold all shards, one after the other");
   std::set<incarnation_id> different;
   for (const auto& member : shape.members)
     if (member.incarnation.valid()) different.insert(member.incarnation);

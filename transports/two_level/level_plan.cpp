@@ -11,43 +11,13 @@
 namespace troupe {
 namespace {
 
-// The additions above the hosts' nodes, as `combine_program` writes them down.
-void append_above(shard_interval node, std::span<const level_plan::host> hosts, std::uint32_t& next,
-                  std::vector<combine_step>& steps) {
-  if (node == hosts[next].node) {
-    steps.push_back({combine_step::action::push, next++, 0});
-    return;
-  }
-  const auto left = left_shards(node.count);
-  append_above({node.first, left}, hosts, next, steps);
-  append_above({node.first + left, node.count - left}, hosts, next, steps);
-  steps.push_back({combine_step::action::add, 0, 0});
-}
-
-std::optional<std::uint32_t> find_shards_between(std::uint32_t shards,
-                                                 std::span<const level_plan::host> hosts) {
-  std::vector<combine_step> wanted;
-  std::uint32_t next = 0;
-  append_above({0, shards}, hosts, next, wanted);
-  const auto world = static_cast<std::uint32_t>(hosts.size());
-  for (auto candidate = world; candidate <= shards; ++candidate)
-    if (combine_program(candidate, world).steps == wanted) return candidate;
-  return std::nullopt;
-}
-
 error none(std::string why) {
   return {errc::bad_argument, std::move(why)};
 }
 
-std::string of_no_node(std::uint32_t first_rank, std::uint32_t ranks, shard_interval held,
-                       std::uint32_t shards) {
-  const auto span = [](std::uint32_t first, std::uint32_t count) {
-    return std::to_string(first) + ".." + std::to_string(first + count - 1);
-  };
-  const auto who = "the workers of one host (ranks " + span(first_rank, ranks) + ") ";
-  if (held.count == 0) return who + "hold no shards";
-  return who + "hold shards " + span(held.first, held.count) + " of " + std::to_string(shards) +
-         ", which are no whole node of the shard tree";
+std::string without_shards(std::uint32_t first_rank, std::uint32_t ranks) {
+  return "the workers of one host (ranks " + std::to_string(first_rank) + ".." +
+         std::to_string(first_rank + ranks - 1) + ") hold no shards";
 }
 
 template <class Number>
@@ -63,20 +33,17 @@ expected<level_plan> level_plan::make(std::uint32_t shards, std::span<const std:
   if (world == 0 || world > limits::workers_max)
     return none("a world of " + std::to_string(world) + " is not in 1.." +
                 std::to_string(limits::workers_max));
+  const auto cuts = even_cuts(shards, world);
   level_plan made;
   std::uint32_t rank = 0;
   for (const auto ranks : ranks_of_hosts) {
     if (ranks == 0) return none("a host has no worker");
-    const auto first = shard_range(shards, world, rank).first;
-    const auto end = shard_range(shards, world, rank + ranks - 1).end();
-    const auto nodes = owned_nodes(shards, first, end - first);
-    if (nodes.size() != 1) return none(of_no_node(rank, ranks, {first, end - first}, shards));
-    made.hosts.push_back({rank, ranks, nodes.front()});
+    const auto first = cuts.at[rank];
+    const auto nodes = owned_nodes(shards, first, cuts.at[rank + ranks] - first).size();
+    if (nodes == 0) return none(without_shards(rank, ranks));
+    made.hosts.push_back({rank, ranks, static_cast<std::uint32_t>(nodes)});
     rank += ranks;
   }
-  const auto above = find_shards_between(shards, made.hosts);
-  if (!above) return none("no sum of one contribution a host has the additions above the hosts' nodes");
-  made.shards_between = *above;
   return made;
 }
 
@@ -107,22 +74,28 @@ std::uint32_t level_plan::host_of(std::uint32_t rank) const {
 }
 
 collective_shape level_plan::inside(const collective_shape& whole, std::uint32_t number) const {
+  const auto& own = hosts[number];
+  const auto cuts = even_cuts(whole.shards, whole.world);
+  const auto first = cuts.at.begin() + own.first;
   auto shape = whole;
   shape.members.clear();
-  shape.world = hosts[number].ranks;
-  shape.shards = hosts[number].node.count;
+  shape.world = own.ranks;
+  shape.cuts.assign(first, first + own.ranks + 1);
   shape.group_bytes = std::clamp((2 * whole.elements * sizeof(float) + 4095) / 4096 * 4096,
                                  limits::level_handing_bytes_min, limits::level_handing_bytes_max);
   return shape;
 }
 
 collective_shape level_plan::between(const collective_shape& whole) const {
+  const auto cuts = even_cuts(whole.shards, whole.world);
   auto shape = whole;
   shape.members.clear();
-  for (const auto& each : hosts)
+  shape.cuts = {0};
+  for (const auto& each : hosts) {
     shape.members.push_back(whole.members[each.first]);
+    shape.cuts.push_back(cuts.at[each.first + each.ranks]);
+  }
   shape.world = static_cast<std::uint32_t>(hosts.size());
-  shape.shards = shards_between;
   return shape;
 }
 
