@@ -1,11 +1,10 @@
 #include "transports/ring/ring_collective.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <new>
 #include <set>
 #include <utility>
 
+#include "runtime/base/text_parts.hpp"
 #include "runtime/policy/canonical_plan.hpp"
 #include "transports/ring/ring_member.hpp"
 
@@ -41,26 +40,14 @@ struct descriptor_parts {
   std::size_t piece_bytes{0};
 };
 
-std::string_view next_part(std::string_view& text) {
-  const auto part = text.substr(0, text.find(':'));
-  text.remove_prefix(std::min(part.size() + 1, text.size()));
-  return part;
-}
-
-template <class Number>
-bool parse(std::string_view text, Number& into) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return failed == std::errc{} && end == text.data() + text.size();
-}
-
 std::optional<descriptor_parts> parse_descriptor(const std::string& descriptor) {
   if (!ring_collective::made(descriptor) || descriptor.size() > limits::ring_descriptor_bytes_max)
     return std::nullopt;
   auto rest = std::string_view{descriptor}.substr(prefix.size());
   descriptor_parts parts;
-  const bool generation = parse(next_part(rest), parts.generation);
-  const auto way = parse_ring_way(next_part(rest));
-  if (!generation || !way || !parse(rest, parts.piece_bytes)) return std::nullopt;
+  const bool generation = read_number(next_part(rest, ':'), parts.generation);
+  const auto way = parse_ring_way(next_part(rest, ':'));
+  if (!generation || !way || !read_number(rest, parts.piece_bytes)) return std::nullopt;
   parts.way = *way;
   return parts;
 }

@@ -1,11 +1,11 @@
 #include "transports/two_level/level_plan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/text_parts.hpp"
 #include "transports/two_level/limits.hpp"
 
 namespace troupe {
@@ -20,10 +20,8 @@ std::string without_shards(std::uint32_t first_rank, std::uint32_t ranks) {
          std::to_string(first_rank + ranks - 1) + ") hold no shards";
 }
 
-template <class Number>
-bool parse(std::string_view text, Number& into) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return failed == std::errc{} && end == text.data() + text.size() && into > 0;
+bool read_count(std::string_view text, std::uint32_t& into) {
+  return read_number(text, into) && into > 0;
 }
 
 } // namespace
@@ -116,13 +114,12 @@ std::optional<std::vector<std::uint32_t>> parse_hosts(std::string_view text, std
   std::vector<std::uint32_t> ranks;
   std::uint64_t total = 0;
   while (!text.empty()) {
-    const auto part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    const auto part = next_part(text, ',');
     const auto star = part.find('*');
     std::uint32_t each = 0;
     std::uint32_t times = 1;
-    if (!parse(part.substr(0, star), each)) return std::nullopt;
-    if (star != std::string_view::npos && !parse(part.substr(star + 1), times)) return std::nullopt;
+    if (!read_count(part.substr(0, star), each)) return std::nullopt;
+    if (star != std::string_view::npos && !read_count(part.substr(star + 1), times)) return std::nullopt;
     total += std::uint64_t{each} * times;
     if (total > world) return std::nullopt;
     ranks.insert(ranks.end(), times, each);
