@@ -26,6 +26,8 @@ TEST_CASE("units: durations and sizes read back what they print") {
   CHECK(format_duration(std::chrono::seconds{5}) == "5s");
   CHECK(parse_size("64KiB").value() == 65536);
   CHECK(format_size(1048576) == "1MiB");
+  CHECK(format_number(0) == "0");
+  CHECK(format_number(0.050) == "0.05");
 }
 
 TEST_CASE("units: a bad value is named in the error") {
