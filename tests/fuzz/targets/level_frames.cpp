@@ -21,7 +21,9 @@
 namespace troupe::fuzz {
 namespace {
 
-constexpr std::uint32_t world = 4; // two hosts of two ranks each
+// Two hosts: two ranks each, which own a node of the tree; or two ranks, which own two, and one rank.
+constexpr std::uint32_t worlds[]{4, 3}; // by seat / 4
+constexpr std::uint32_t seats = 4 + 2;  // not the rank that is alone: it has the level between only
 constexpr std::uint32_t shards = 8;
 constexpr std::size_t elements = 32;
 constexpr std::uint64_t generations_max = 4;
@@ -46,11 +48,12 @@ public:
 // inside itself. Everybody else, and what the mate says over the network, is given.
 class table {
 public:
-  table(std::uint32_t rank, ring_way way)
-      : rank_{rank}
+  table(std::uint32_t world, std::uint32_t rank, ring_way way)
+      : world_{world}
+      , rank_{rank}
       , ring_{loop_, device_, {.way = way, .piece_bytes = 64}} {
-    for (std::uint64_t i = 0; i < world; ++i)
-      ends_[i] = hub_.open({1, i + 1});
+    for (std::uint64_t i = 0; i < world_; ++i)
+      ends_.push_back(hub_.open({1, i + 1}));
     levels_.attach(ends_[rank_].get());
     ends_[mate_rank()]->set_listener(&ear_);
     begin_generation();
@@ -105,11 +108,13 @@ public:
 private:
   [[nodiscard]] bool leads() const { return rank_ % 2 == 0; }
   [[nodiscard]] std::uint32_t mate_rank() const { return rank_ ^ 1U; }
-  [[nodiscard]] transport& other(unsigned number) const { return *ends_[(rank_ + 1 + number) % world]; }
+  [[nodiscard]] transport& other(unsigned number) const {
+    return *ends_[(rank_ + 1 + number % (world_ - 1)) % world_];
+  }
 
   void begin_generation() {
-    collective_shape shape{generation_id{++generation_}, world, shards, elements};
-    for (std::uint32_t i = 0; i < world; ++i)
+    collective_shape shape{generation_id{++generation_}, world_, shards, elements};
+    for (std::uint32_t i = 0; i < world_; ++i)
       shape.members.push_back({ends_[i]->self(), ends_[i]->local_address(), i / 2});
     member_.reset(); // as a worker: the old one goes when the new one comes
     mate_.reset();
@@ -128,7 +133,8 @@ private:
   }
   void sum() {
     if (pending_) return;
-    for (std::size_t i = 0; i < owned_nodes(shards, rank_ * 2, 2).size(); ++i)
+    const auto own = shard_range(shards, world_, rank_);
+    for (std::size_t i = 0; i < owned_nodes(shards, own.first, own.count).size(); ++i)
       std::ranges::fill(member_->contribution(i), 1.0F);
     member_->begin({elements / 2, elements}, {});
     pending_ = true;
@@ -162,10 +168,11 @@ private:
     }
   }
 
+  const std::uint32_t world_;
   const std::uint32_t rank_;
   test::manual_executor loop_{1U << 12U}, device_;
   loopback_hub hub_{loop_, {}};
-  std::array<std::unique_ptr<transport>, world> ends_;
+  std::vector<std::unique_ptr<transport>> ends_; // by rank
   ear ear_;
   loopback_hall hall_;
   loopback_collective inside_{hall_, &device_}, mates_{hall_, &device_};
@@ -179,18 +186,20 @@ private:
   bool pending_{false}, mate_pending_{false}, mate_takes_{false};
 };
 
-// Which member, and acts. Messages and transfers: from whom, a length, and so many bytes.
+// Which seat, the ring's way, and acts. Messages and transfers: from whom, a length, and so many bytes.
 void run(input given) {
   constexpr ring_way ways[]{ring_way::exchange, ring_way::doubling, ring_way::slices};
-  const auto rank = take_choice(given, world);
-  table one{rank, ways[take_choice(given, 3)]};
+  const auto seat = take_choice(given, seats);
+  auto way = ways[take_choice(given, 3)];
+  if (seat >= 4 && way == ring_way::doubling) way = ring_way::exchange; // needs one contribution each
+  table one{worlds[seat / 4], seat % 4, way};
   while (!given.empty()) {
     const auto what = take_choice(given, acts);
     if (what != say && what != transfer) {
       one.act_now(what);
       continue;
     }
-    const auto from = take_choice(given, world - 1);
+    const auto from = take_choice(given, worlds[0] - 1);
     const std::size_t wished = take_choice(given, 256);
     const auto bytes = given.first(std::min(wished, given.size()));
     given = given.subspan(bytes.size());
@@ -208,16 +217,17 @@ void run(input given) {
 
 class story {
 public:
-  story(std::uint32_t rank, unsigned way)
-      : rank_{rank}
-      , made_{static_cast<std::byte>(rank), static_cast<std::byte>(way)} {}
+  story(std::uint32_t seat, unsigned way)
+      : world_{worlds[seat / 4]}
+      , rank_{seat % 4}
+      , made_{static_cast<std::byte>(seat), static_cast<std::byte>(way)} {}
   story& add(act what) {
     made_.push_back(static_cast<std::byte>(what));
     return *this;
   }
   story& add(act what, std::uint32_t from, const bytes& content) {
     add(what);
-    made_.push_back(static_cast<std::byte>((from + world - rank_ - 1) % world));
+    made_.push_back(static_cast<std::byte>((from + world_ - rank_ - 1) % world_));
     made_.push_back(static_cast<std::byte>(content.size()));
     made_.insert(made_.end(), content.begin(), content.end());
     return *this;
@@ -240,27 +250,29 @@ public:
   [[nodiscard]] const bytes& content() const { return made_; }
 
 private:
+  std::uint32_t world_;
   std::uint32_t rank_;
   bytes made_;
 };
 
 std::vector<bytes> seeds() {
   std::vector<bytes> all;
-  for (const std::uint32_t rank : {0U, 2U})
+  for (const std::uint32_t seat : {0U, 2U, 4U})
     for (unsigned way = 0; way < 3; ++way) {
+      const auto rank = seat % 4;
       const auto other = 2 - rank;
-      story told{rank, way};
+      story told{seat, way};
       told.words(rank + 1, level_word::here, 1).words(other, level_word::here, 1);
       told.ring(other, ring_word::here, 0, 0).add(call).add(mate_calls);
-      told.ring(other, ring_word::part, 1, elements);
+      told.ring(other, ring_word::part, 1, elements); // all that it has
       told.piece(other, false, 0).piece(other, true, 0).add(mate_hands_on).add(call);
       told.words(other, level_word::here, 2).words(rank + 1, level_word::ended, 2);
       told.words(other, level_word::ended, 1).add(go_on).add(call).add(give_up);
       all.push_back(told.content());
     }
-  for (const std::uint32_t rank : {1U, 3U}) {
-    const auto first = rank - 1;
-    story told{rank, 0};
+  for (const std::uint32_t seat : {1U, 3U, 5U}) {
+    const auto first = seat % 4 - 1;
+    story told{seat, 0};
     told.add(call).words(first, level_word::here, 1, "loopback:1").add(mate_calls).add(mate_hands_on);
     told.add(call).add(mate_ends).words(first, level_word::here, 2, "loopback:2").add(go_on).add(call);
     told.words(first, level_word::ended, 2).words(first, level_word::here, 3, "loopback:1").add(go_on);
