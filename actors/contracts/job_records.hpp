@@ -43,7 +43,8 @@ struct generation_started {
   generation_id generation;
   step_id step;
   std::uint32_t world{0};
-  std::string collective{}; // "shm", "ring", "shm+ring"; empty: there is only one
+  std::string collective{};     // "shm", "ring", "shm+ring"; empty: there is only one
+  std::string collective_why{}; // where hosts are spanned, but not in two levels
 };
 struct first_step_applied {
   generation_id generation;

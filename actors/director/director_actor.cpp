@@ -72,6 +72,7 @@ public:
     return outside_.collectives.prepare(shape);
   }
   [[nodiscard]] std::string collective_kind() const override { return outside_.collectives.kind(); }
+  [[nodiscard]] std::string collective_why() const override { return outside_.collectives.why(); }
   void generation_changed(generation_id generation, const fired_faults& fired, task durable) override {
     auto held = std::make_shared<task>(std::move(durable));
     if (search_->directory.empty()) return (*held)();

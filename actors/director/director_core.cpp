@@ -136,7 +136,7 @@ void director_core::announce_start(const action::start_generation& action) {
     ports_.send(who, wire::start_generation{action.generation});
   ports_.record(record::generation_started{action.generation, members_.plan().step,
                                            static_cast<std::uint32_t>(action.members.size()),
-                                           ports_.collective_kind()});
+                                           ports_.collective_kind(), ports_.collective_why()});
 }
 
 void director_core::act(const action::finish_job& action) {

@@ -54,7 +54,9 @@ public:
   // What a generation's members sum in. Returns the descriptor.
   [[nodiscard]] virtual expected<std::string> prepare_collective(generation_id generation,
                                                                  std::vector<collective_member> members) = 0;
-  [[nodiscard]] virtual std::string collective_kind() const { return {}; } // of what was prepared last
+  // Of what was prepared last: its kind, and why it is no better one (collective.hpp).
+  [[nodiscard]] virtual std::string collective_kind() const { return {}; }
+  [[nodiscard]] virtual std::string collective_why() const { return {}; }
   // For the journal; `durable` is called once a successor would know (or cannot be told).
   virtual void generation_changed(generation_id generation, const fired_faults& fired, task durable) = 0;
   // Writes the last calls of a rank from its black box, where the job keeps them: all but `now` and

@@ -7,12 +7,14 @@ namespace {
 
 // The same bits need the same settings: another seed, batch or sharding is another training.
 expected<void> check_settings(const verified_version& version, const resume_search& what) {
-  const auto differs = [&](const char* option, std::uint64_t there, std::uint64_t here) {
+  const auto says_other = [&](const std::string& option, const std::string& there, const std::string& here) {
     return error{errc::bad_argument, "--checkpoint-dir " + what.directory + ": step " +
                                          to_string(version.step) + " was written with " + option + " " +
-                                         std::to_string(there) + ", this run says " + std::to_string(here) +
-                                         "; accepted: the same " + option +
-                                         ", another directory, or --resume none"};
+                                         there + ", this run says " + here + "; accepted: the same " +
+                                         option + ", another directory, or --resume none"};
+  };
+  const auto differs = [&](const char* option, std::uint64_t there, std::uint64_t here) {
+    return says_other(option, std::to_string(there), std::to_string(here));
   };
   const auto& metadata = version.manifest.metadata;
   if (what.steps != 0 && version.step.value() > what.steps) {
@@ -26,6 +28,10 @@ expected<void> check_settings(const verified_version& version, const resume_sear
   if (metadata.global_batch != what.global_batch) {
     return differs("--global-batch", metadata.global_batch, what.global_batch);
   }
+  if (!metadata.wire.empty() && metadata.wire != what.wire)
+    return says_other("--wire", metadata.wire, what.wire);
+  if (!metadata.top_k.empty() && metadata.top_k != what.top_k)
+    return says_other("--top-k", metadata.top_k, what.top_k);
   return {};
 }
 

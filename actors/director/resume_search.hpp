@@ -23,6 +23,8 @@ struct resume_search {
   std::uint64_t seed{0};
   std::uint32_t shards{0};
   std::uint32_t global_batch{0};
+  std::string wire;       // as --wire
+  std::string top_k;      // as --top-k: format_number
   std::uint64_t steps{0}; // the job's last; 0: not known
   incarnation_id self;
   bool first{true}; // of this program's run: later searches take the newest, the choice has been honoured

@@ -15,6 +15,7 @@
 #include "actors/system/actor_runtime.hpp"
 #include "actors/system/errors.hpp"
 #include "runtime/base/probe.hpp"
+#include "runtime/base/units.hpp"
 #include "runtime/checkpoint/directory_guard.hpp"
 #include "runtime/session/session_environment.hpp"
 #include "runtime/train/shard_pass.hpp"
@@ -184,6 +185,8 @@ void director_process::state::compose(const model_shape& shape, const fired_faul
                                           .seed = settings.seed,
                                           .shards = settings.shards,
                                           .global_batch = settings.global_batch,
+                                          .wire = settings.wire,
+                                          .top_k = format_number(settings.top_k),
                                           .steps = *settings.steps,
                                           .self = env.network.self()},
                                .job = outside.job,

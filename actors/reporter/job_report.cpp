@@ -107,7 +107,9 @@ void job_report::hear(const record::generation_started& r) {
   const event what{.kind = event_kind::generation_started, .generation = r.generation, .step = r.step};
   const event_field world{"world", std::uint64_t{r.world}};
   if (r.collective.empty()) return events_.record(what, {world});
-  events_.record(what, {world, {"collective", r.collective}});
+  const event_field collective{"collective", r.collective};
+  if (r.collective_why.empty()) return events_.record(what, {world, collective});
+  events_.record(what, {world, collective, {"collective_why", r.collective_why}});
 }
 
 void job_report::hear(const record::first_step_applied& r) {

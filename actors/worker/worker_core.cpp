@@ -5,6 +5,7 @@
 #include "runtime/base/invariant.hpp"
 #include "runtime/base/planted_bug.hpp"
 #include "runtime/base/probe.hpp"
+#include "runtime/base/units.hpp"
 
 namespace troupe {
 
@@ -311,7 +312,9 @@ void worker_core::on_snapshot(generation_id generation, step_id step, lease stat
                                .global_batch = settings.steps.global_batch,
                                .world = static_cast<std::uint32_t>(plan_.members.size()),
                                .optimizer = trainer_.rule().text(),
-                               .schedule = text_of(settings.steps.rate)};
+                               .schedule = text_of(settings.steps.rate),
+                               .wire = std::string{to_string(settings.steps.wire)},
+                               .top_k = format_number(settings.steps.top_k)};
   if (TROUPE_PLANTED("worker.checkpoint_of_uncommitted_step")) metadata.step = step.next();
   checkpoints_in_flight_.insert(metadata.step);
   ports_.send_director(wire::checkpoint_report{.generation = generation,

@@ -24,6 +24,8 @@ json describe(const finding& found, const std::vector<stored_tensor>& tensors, b
   value["world"] = m.world;
   value["optimizer"] = m.optimizer;
   value["schedule"] = m.schedule;
+  value["wire"] = m.wire;
+  value["top_k"] = m.top_k;
   value["files"] = json::array();
   for (const auto& file : about.files)
     value["files"].push_back(
@@ -52,6 +54,7 @@ void print_text(const command_context& context, const finding& found,
                {"workers", std::to_string(m.world)},
                {"optimizer", m.optimizer},
                {"schedule", m.schedule},
+               {"wire", m.wire.empty() ? "not said" : m.wire + (m.top_k == "0" ? "" : ", top-k " + m.top_k)},
                {"weights", m.weights_digest},
                {"state", m.state_digest}},
               {false, false});

@@ -17,13 +17,23 @@ expected<std::string> host_collectives::prepare(const collective_shape& shape) {
     return error{errc::bad_argument, "--collective shm: rank " +
                                          std::to_string(elsewhere - shape.members.begin()) +
                                          " shares no memory with the director; accepted: auto, ring"};
-  const bool automatic = choice_ == collective_choice::automatic;
+  why_.clear();
   if (one_host && choice_ != collective_choice::ring)
     used_ = &shm_;
+  else if (choice_ == collective_choice::automatic)
+    use_levels_or_say_why(shape);
   else
-    used_ = automatic && level_plan::make(shape) ? static_cast<collective*>(&levels_) : &ring_;
+    used_ = &ring_;
   if (used_ != &shm_) shm_.end_generation(); // as its own next `prepare` would
   return used_->prepare(shape);
+}
+
+void host_collectives::use_levels_or_say_why(const collective_shape& shape) {
+  used_ = &levels_;
+  if (const auto plan = level_plan::make(shape); !plan) {
+    used_ = &ring_;
+    why_ = plan.failure().text;
+  }
 }
 
 std::vector<std::uint64_t> host_collectives::arrivals() const {

@@ -17,8 +17,8 @@
 namespace troupe {
 
 enum class collective_choice : unsigned char {
-  // Shared memory where all members are on the director's host, else the network; and both where the ranks of
-  // each host own a subtree of the sum (level_plan.hpp).
+  // Shared memory where all members are on the director's host, else the network; and both where several are
+  // on one host (level_plan.hpp).
   automatic,
   shm,
   ring, // the network between all
@@ -40,6 +40,7 @@ public:
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
   [[nodiscard]] std::string kind() const override { return used_->kind(); }
+  [[nodiscard]] std::string why() const override { return why_; }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
   void attach(transport* network) override { levels_.attach(network); }
@@ -48,12 +49,15 @@ public:
   }
 
 private:
+  void use_levels_or_say_why(const collective_shape& shape);
+
   collective_choice choice_{collective_choice::automatic};
   shm_collective shm_;
   shm_collective inside_; // of a host, made by one of its members; used on the device only
   ring_collective ring_;
   two_level_collective levels_; // of these two; attaches the ring
   collective* used_{&shm_};     // what was prepared last
+  std::string why_;             // and why not two levels
 };
 
 } // namespace troupe

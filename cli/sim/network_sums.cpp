@@ -20,7 +20,7 @@ ring_settings settings_of(std::uint64_t seed) {
   return settings;
 }
 
-// Half of the seeds sums over the network between all, also where each host's workers own a subtree.
+// Half of the seeds sums over the network between all, also where workers share hosts.
 bool sums_in_levels(std::uint64_t seed) {
   return counter_rng{seed, stream_of("sums in two levels")}.bits(0) % 2 != 0;
 }
@@ -71,7 +71,7 @@ public:
       , levels_{owner.loop, owner.device_queue, *inside_, ring_} {}
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override {
     const bool several = std::ranges::any_of(shape.members, [](const auto& each) { return each.host != 0; });
-    by_levels_ = sums_.levels_ && several && level_plan::make(shape);
+    by_levels_ = sums_.levels_ && several && level_plan::make(shape).has_value();
     return by_levels_ ? levels_.prepare(shape) : ring_.prepare(shape);
   }
   [[nodiscard]] std::string kind() const override { return by_levels_ ? "sim+ring" : ring_.kind(); }

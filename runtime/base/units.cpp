@@ -73,4 +73,10 @@ std::string format_size(std::uint64_t bytes) {
   return format(value / best->factor, best->name);
 }
 
+std::string format_number(double number) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  return {digits.data(), end};
+}
+
 } // namespace troupe

@@ -1,4 +1,4 @@
-// Text forms of durations ("250ms", "5s", "2min") and sizes ("64KiB", "1MiB").
+// Text forms of durations ("250ms", "5s", "2min"), sizes ("64KiB", "1MiB") and numbers ("0.05").
 #pragma once
 
 #include <cstdint>
@@ -16,5 +16,7 @@ namespace troupe {
 // Units: B (or none), KiB, MiB, GiB.
 [[nodiscard]] expected<std::uint64_t> parse_size(std::string_view text);
 [[nodiscard]] std::string format_size(std::uint64_t bytes);
+// The shortest text that reads back as the same number: equal numbers have equal texts.
+[[nodiscard]] std::string format_number(double number);
 
 } // namespace troupe

@@ -99,6 +99,10 @@ std::string object_reader::text(const char* key, std::size_t bytes_max) {
   return value->get<std::string>();
 }
 
+std::string object_reader::text_if_there(const char* key, std::size_t bytes_max) {
+  return object_.is_object() && object_.contains(key) ? text(key, bytes_max) : std::string{};
+}
+
 json object_reader::array(const char* key, std::size_t items_max) {
   const auto* value = find(key);
   if (value == nullptr) return json::array();

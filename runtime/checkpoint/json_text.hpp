@@ -25,6 +25,7 @@ public:
   object_reader(const nlohmann::json& object, std::string what);
   [[nodiscard]] std::uint64_t number(const char* key, std::uint64_t max = UINT64_MAX);
   [[nodiscard]] std::string text(const char* key, std::size_t bytes_max);
+  [[nodiscard]] std::string text_if_there(const char* key, std::size_t bytes_max); // else empty
   [[nodiscard]] nlohmann::json array(const char* key, std::size_t items_max);
   void complain(const std::string& problem);
   // errc::corrupt with the first problem, where there was one.

@@ -57,6 +57,8 @@ checkpoint_metadata read_metadata(object_reader& fields) {
   metadata.world = static_cast<std::uint32_t>(fields.number("world", UINT32_MAX));
   metadata.optimizer = fields.text("optimizer", limits::manifest_text_bytes_max);
   metadata.schedule = fields.text("schedule", limits::manifest_text_bytes_max);
+  metadata.wire = fields.text_if_there("wire", limits::name_bytes_max);
+  metadata.top_k = fields.text_if_there("top_k", limits::name_bytes_max);
   metadata.state_digest = fields.text("state_digest", limits::name_bytes_max);
   metadata.weights_digest = fields.text("weights_digest", digest_hex);
   metadata.written_unix_s = fields.number("written_unix_s");
@@ -128,6 +130,8 @@ std::string encode_manifest(const manifest& version) {
              {"weights_digest", m.weights_digest},
              {"written_unix_s", m.written_unix_s},
              {"files", std::move(list)}};
+  if (!m.wire.empty()) value["wire"] = m.wire;
+  if (!m.top_k.empty()) value["top_k"] = m.top_k;
   value[own_digest_key] = own_digest(value);
   return dump(value, 2) + "\n";
 }

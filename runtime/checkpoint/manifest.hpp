@@ -35,6 +35,8 @@ struct checkpoint_metadata {
   std::uint32_t world{0};          // workers when it was taken; loading works at another number
   std::string optimizer;           // descriptions, opaque here
   std::string schedule;            //
+  std::string wire;                // what gradients were rounded to, and which part of them was summed at
+  std::string top_k;               //   once, as the options say it; empty: not said (an older build)
   std::string state_digest;        // as the training loop defines it, opaque here; may be empty
   std::string weights_digest;      // see weights_digest_of; the writer fills it where it is empty
   std::uint64_t written_unix_s{0}; // wall clock as the caller knows it; 0: not said

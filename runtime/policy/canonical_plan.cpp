@@ -35,21 +35,18 @@ void append_local(shard_interval node, std::uint32_t into, std::vector<local_ste
 
 // Contributions are met in rank order and, inside a rank, in index order: a cursor names the next one.
 struct combine_writer {
-  std::uint32_t shards;
-  std::uint32_t world;
+  const shard_cuts& cuts;
   std::uint32_t rank{0};
   std::uint32_t index{0};
   std::uint32_t depth{0};
   postfix_program program{};
 
   void append(shard_interval node) {
-    auto range = shard_range(shards, world, rank);
-    if (node.first >= range.end()) {
+    while (node.first >= cuts.of(rank).end()) {
       ++rank;
       index = 0;
-      range = shard_range(shards, world, rank);
     }
-    if (node.end() <= range.end()) {
+    if (node.end() <= cuts.of(rank).end()) {
       program.steps.push_back({combine_step::action::push, rank, index++});
       program.stack_depth = std::max(program.stack_depth, ++depth);
       return;
@@ -69,6 +66,25 @@ shard_interval shard_range(std::uint32_t shards, std::uint32_t world, std::uint3
   const auto share = shards / world;
   const auto larger = shards % world; // this many ranks compute one shard more
   return {rank * share + std::min(rank, larger), share + (rank < larger ? 1U : 0U)};
+}
+
+shard_cuts even_cuts(std::uint32_t shards, std::uint32_t world) {
+  shard_cuts cuts{shards, {0}};
+  cuts.at.reserve(world + std::size_t{1});
+  for (std::uint32_t rank = 0; rank < world; ++rank)
+    cuts.at.push_back(shard_range(shards, world, rank).end());
+  return cuts;
+}
+
+shard_cuts cuts_of(const collective_shape& shape) {
+  invariant(cuts_fit(shape), "CP-1: ranges of cuts follow one another inside the shards");
+  return shape.cuts.empty() ? even_cuts(shape.shards, shape.world) : shard_cuts{shape.shards, shape.cuts};
+}
+
+bool cuts_fit(const collective_shape& shape) {
+  const auto& at = shape.cuts;
+  return at.empty() || (at.size() == shape.world + std::size_t{1} && std::ranges::is_sorted(at) &&
+                        at.front() < at.back() && at.back() <= shape.shards);
 }
 
 std::uint32_t left_shards(std::uint32_t count) {
@@ -105,20 +121,32 @@ std::uint32_t local_buffers(const std::vector<shard_interval>& nodes) {
 
 postfix_program combine_program(std::uint32_t shards, std::uint32_t world) {
   invariant(shards > 0 && world > 0, "CP-3: a tree has shards and ranks");
-  combine_writer writer{.shards = shards, .world = world};
-  writer.append({0, shards});
-  return std::move(writer.program);
+  return std::move(combine_programs(even_cuts(shards, world)).front());
 }
 
-std::vector<std::uint32_t> first_slots(std::uint32_t shards, std::uint32_t world) {
+std::vector<postfix_program> combine_programs(const shard_cuts& cuts) {
+  combine_writer writer{cuts};
+  std::vector<postfix_program> programs;
+  for (const auto& node : owned_nodes(cuts.shards, cuts.all().first, cuts.all().count)) {
+    writer.append(node);
+    programs.push_back(std::exchange(writer.program, {}));
+    writer.depth = 0;
+  }
+  return programs;
+}
+
+std::vector<std::uint32_t> first_slots(const shard_cuts& cuts) {
   std::vector<std::uint32_t> first{0};
-  first.reserve(std::size_t{world} + 1);
-  for (std::uint32_t rank = 0; rank < world; ++rank) {
-    const auto range = shard_range(shards, world, rank);
-    const auto owned = owned_nodes(shards, range.first, range.count);
+  first.reserve(cuts.at.size());
+  for (std::uint32_t rank = 0; rank < cuts.world(); ++rank) {
+    const auto owned = owned_nodes(cuts.shards, cuts.of(rank).first, cuts.of(rank).count);
     first.push_back(first.back() + static_cast<std::uint32_t>(owned.size()));
   }
   return first;
+}
+
+std::vector<std::uint32_t> first_slots(std::uint32_t shards, std::uint32_t world) {
+  return first_slots(even_cuts(shards, world));
 }
 
 } // namespace troupe

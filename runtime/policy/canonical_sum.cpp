@@ -71,18 +71,20 @@ void add_into(std::span<float> into, std::span<const float> from) {
   add(into.data(), into.data(), from.data(), into.size(), store_kind::cached);
 }
 
-canonical_sum::canonical_sum(std::uint32_t shards, std::uint32_t world, wire_format format)
-    : first_slots_{troupe::first_slots(shards, world)}
+canonical_sum::canonical_sum(const shard_cuts& cuts, wire_format format)
+    : first_slots_{first_slots(cuts)}
     , slots_{first_slots_.back()}
     , format_{format} {
-  compile(combine_program(shards, world));
+  for (const auto& program : combine_programs(cuts))
+    programs_.push_back(compile(program));
 }
 
 // Turns the postfix program into additions with named operands: the value at stack position p is either a
 // contribution or scratch block p.
-void canonical_sum::compile(const postfix_program& program) {
+canonical_sum::tree canonical_sum::compile(const postfix_program& program) {
+  tree made;
   std::vector<std::uint32_t> stack;
-  std::size_t scratch_blocks = 0;
+  auto scratch_blocks = scratch_.size() / block_elements;
   for (const auto& step : program.steps) {
     if (step.what == combine_step::action::push) {
       stack.push_back(first_slots_[step.rank] + step.index);
@@ -91,23 +93,35 @@ void canonical_sum::compile(const postfix_program& program) {
     const auto right = stack.back();
     stack.pop_back();
     const auto left = std::exchange(stack.back(), slots_ + static_cast<std::uint32_t>(stack.size()) - 1);
-    operations_.push_back({stack.back(), left, right});
+    made.operations.push_back({stack.back(), left, right});
     scratch_blocks = std::max(scratch_blocks, stack.size());
   }
   invariant(stack.size() == 1, "CP-3: a combine program leaves one value");
   scratch_.resize(scratch_blocks * block_elements);
+  made.only = stack.back();
+  return made;
 }
 
 void canonical_sum::evaluate(std::span<const float* const> contributions, std::size_t begin, std::size_t end,
-                             float* result, store_kind stores, std::size_t origin) {
+                             float* result, store_kind stores, std::size_t origin, std::size_t stride) {
   invariant(contributions.size() == slots_, "CP-3: every contribution is added once");
   if (begin >= end) return;
-  if (operations_.empty()) {
-    std::memcpy(result + begin, contributions[0] + begin, (end - begin) * sizeof(float));
+  for (const auto& one : programs_) {
+    evaluate_one(one, contributions, begin, end, result, stores, origin);
+    result += stride;
+  }
+}
+
+void canonical_sum::evaluate_one(const tree& one, std::span<const float* const> contributions,
+                                 std::size_t begin, std::size_t end, float* result, store_kind stores,
+                                 std::size_t origin) {
+  const auto& operations = one.operations;
+  if (operations.empty()) {
+    std::memcpy(result + begin, contributions[one.only] + begin, (end - begin) * sizeof(float));
     return;
   }
   // Without partial sums, and with nothing to round while it is near, there is no need for blocks.
-  const auto block = operations_.size() == 1 && format_.exact() ? end - begin : block_elements;
+  const auto block = operations.size() == 1 && format_.exact() ? end - begin : block_elements;
   if (!format_.exact()) stores = store_kind::cached;
   for (auto at = begin; at < end; at += block) {
     const auto count = std::min(block, end - at);
@@ -116,13 +130,13 @@ void canonical_sum::evaluate(std::span<const float* const> contributions, std::s
       if (number < slots_) return contributions[slot] + at;
       return scratch_.data() + (number - slots_) * block_elements;
     };
-    for (std::size_t i = 0; i + 1 < operations_.size(); ++i) {
-      const auto& op = operations_[i];
+    for (std::size_t i = 0; i + 1 < operations.size(); ++i) {
+      const auto& op = operations[i];
       auto* into = scratch_.data() + (op.into - slots_) * block_elements;
       add(into, operand(op.left), operand(op.right), count, store_kind::cached);
       format_.round({into, count}, origin + at);
     }
-    const auto& last = operations_.back();
+    const auto& last = operations.back();
     add(result + at, operand(last.left), operand(last.right), count, stores);
     format_.round({result + at, count}, origin + at); // CS-2
   }

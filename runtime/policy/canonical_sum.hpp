@@ -29,12 +29,15 @@ enum class store_kind : std::uint8_t { cached, streamed };
 
 class canonical_sum {
 public:
-  canonical_sum(std::uint32_t shards, std::uint32_t world, wire_format format = {});
+  canonical_sum(std::uint32_t shards, std::uint32_t world, wire_format format = {})
+      : canonical_sum{even_cuts(shards, world), format} {}
   explicit canonical_sum(const collective_shape& shape)
-      : canonical_sum{shape.shards, shape.world, wire_format{shape}} {}
+      : canonical_sum{cuts_of(shape), wire_format{shape}} {}
 
   [[nodiscard]] const wire_format& format() const { return format_; }
 
+  // One, but where the ranks hold a part of the shards (collective_shape::cuts).
+  [[nodiscard]] std::uint32_t sums() const { return static_cast<std::uint32_t>(programs_.size()); }
   // Contributions expected, numbered as `first_slots` does.
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
   [[nodiscard]] std::uint32_t first_slot(std::uint32_t rank) const { return first_slots_[rank]; }
@@ -43,24 +46,33 @@ public:
   }
 
   // Writes elements [begin, end) of the sum of `contributions` (one pointer a slot, each to the first
-  // element) to result[begin, end). `result` overlaps no contribution. `streamed` needs result + begin to
-  // be 32-byte aligned; its stores are ordered before this returns. Bandwidth-bound: reads each slot once.
-  // `origin` is the number of the contributions' first element, where they are a slice of all (WF-1).
+  // element) to result[begin, end), and of further sums `stride` elements after the one before. `result`
+  // overlaps no contribution. `streamed` needs result + begin (and stride) to be 32-byte aligned; its stores
+  // are ordered before this returns. Bandwidth-bound: reads each slot once. `origin` is the number of the
+  // contributions' first element, where they are a slice of all (WF-1).
   void evaluate(std::span<const float* const> contributions, std::size_t begin, std::size_t end,
-                float* result, store_kind stores = store_kind::cached, std::size_t origin = 0);
+                float* result, store_kind stores = store_kind::cached, std::size_t origin = 0,
+                std::size_t stride = 0);
 
 private:
+  canonical_sum(const shard_cuts& cuts, wire_format format);
   // One addition of a block: operands below `slots_` are contributions, the others are scratch.
   struct operation {
     std::uint32_t into;
     std::uint32_t left;
     std::uint32_t right;
   };
-  void compile(const postfix_program& program);
+  struct tree {
+    std::vector<operation> operations; // the last one writes the result
+    std::uint32_t only{0};             // without any: the contribution that is the result
+  };
+  [[nodiscard]] tree compile(const postfix_program& program);
+  void evaluate_one(const tree& one, std::span<const float* const> contributions, std::size_t begin,
+                    std::size_t end, float* result, store_kind stores, std::size_t origin);
 
   std::vector<std::uint32_t> first_slots_;
   std::uint32_t slots_;
-  std::vector<operation> operations_; // the last one writes the result
+  std::vector<tree> programs_; // by sum
   std::vector<float> scratch_;
   wire_format format_;
 };

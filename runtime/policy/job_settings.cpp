@@ -1,7 +1,6 @@
 #include "runtime/policy/job_settings.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -92,9 +91,7 @@ result check_workers(const job_settings& s) {
 
 result check_top_k(const job_settings& s) {
   if (s.top_k == 0) return {};
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), s.top_k).ptr;
-  const std::string value{digits.data(), end};
+  const auto value = format_number(s.top_k);
   if (!(s.top_k >= limits::top_k_min && s.top_k <= limits::top_k_max))
     return refused("--top-k", value, "out of range", "0 (everything is summed), or 0.0001 to 0.5");
   if (s.wire != "float32")

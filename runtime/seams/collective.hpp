@@ -60,6 +60,9 @@ struct collective_shape {
   // Of the first `wire_elements` elements of a shard so many at most differ from zero (Top-K); 0: all may.
   // Values may then travel as lists of entries.
   std::size_t kept{0};
+  // Where ranks are part of a larger world, or hosts of it: rank r holds the shards [cuts[r], cuts[r + 1]).
+  // Empty: all ranks of a world, with even shares. Of what is held, each maximal node of the tree is a sum.
+  std::vector<std::uint32_t> cuts{};
 };
 
 // Elements [begin, end).
@@ -73,6 +76,10 @@ struct element_range {
 struct reduction {
   std::span<const float> sum; // valid until the next `begin` or `all_reduce`
   std::uint64_t number{0};    // CO-4
+  std::size_t stride{0};      // elements to the next sum, where there are several (collective_shape::cuts)
+  [[nodiscard]] std::span<const float> at(std::size_t index) const {
+    return {sum.data() + index * stride, sum.size()};
+  }
 };
 
 // errc::aborted when there is no sum.
@@ -114,6 +121,8 @@ public:
   [[nodiscard]] virtual std::vector<std::uint64_t> arrivals() const { return {}; }
   // Director's side, of what was prepared last, for reports: "shm". Empty: there is only one.
   [[nodiscard]] virtual std::string kind() const { return {}; }
+  // Likewise: why it was not one that carries less between hosts. Empty: nothing does.
+  [[nodiscard]] virtual std::string why() const { return {}; }
   // Worker's side. errc: aborted, storage_failed (memory), bad_argument (a descriptor that does not fit).
   [[nodiscard]] virtual expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) = 0;

@@ -27,7 +27,7 @@ public:
       : hub_{hub}
       , shape_{shape}
       , sum_{shape}
-      , result_(shape.elements)
+      , result_(sum_.sums() * shape.elements)
       , arrived_(shape.world)
       , arrivals_(shape.world) {
     for (std::uint32_t i = 0; i < sum_.slots(); ++i) {
@@ -88,7 +88,7 @@ public:
     std::vector<const float*> contributions;
     for (const auto& one : taken_)
       contributions.push_back(one.data());
-    sum_.evaluate(contributions, 0, shape_.elements, result_.data());
+    sum_.evaluate(contributions, 0, shape_.elements, result_.data(), store_kind::cached, 0, shape_.elements);
     const auto number = ++hub_.sums_;
     ++made_;
     if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids, result_);
@@ -161,7 +161,7 @@ private:
   void hand_over(sim_process& process, all_reduce_done& done, std::uint64_t number) {
     const bool lost = hub_.aborts_split_ && number != 0 && aborted_ && hub_.world_.draw(2) == 0; // CO-2
     if (number == 0 || lost) return done(ended());
-    done(reduction{result_, made_});
+    done(reduction{std::span{result_}.first(shape_.elements), made_, shape_.elements});
     if (hub_.observer_ != nullptr) hub_.observer_->on_taken(number, process.pid());
   }
 
@@ -241,7 +241,7 @@ public:
     if (there.generation != shape.generation || there.world != shape.world || there.shards != shape.shards ||
         there.elements != shape.elements || there.wire != shape.wire ||
         there.wire_elements != shape.wire_elements || there.group_bytes != shape.group_bytes ||
-        there.kept != shape.kept || rank.value() >= shape.world) {
+        there.kept != shape.kept || there.cuts != shape.cuts || rank.value() >= shape.world) {
       return error{errc::bad_argument, descriptor + ": the shape does not fit"};
     }
     return std::unique_ptr<communicator>{

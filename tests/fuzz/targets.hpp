@@ -24,6 +24,7 @@ extern const target journal_target;
 extern const target events_target;
 extern const target segment_target;
 extern const target ring_frames_target;
+extern const target level_frames_target;
 extern const target entry_list_target;
 
 // In alphabetical order.

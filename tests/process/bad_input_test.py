@@ -276,6 +276,8 @@ class BadInput(ProcessTest):
             ([*batch, *longer, "--seed", "8"], ["--seed 7", "8", "accepted"]),
             ([*seed, *longer, "--global-batch", "64"], ["--global-batch 128", "64", "accepted"]),
             ([*seed, *batch, *longer, "--shards", "4"], ["--shards 8", "4", "accepted"]),
+            ([*seed, *batch, *longer, "--wire", "bfloat16"],
+             ["--wire float32", "bfloat16", "accepted: the same --wire"]),
             ([*seed, *batch, "--steps", "30"], ["--steps 30", "step 60", "accepted"]),
         ]:
             with self.subTest(options=options):

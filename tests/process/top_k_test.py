@@ -69,12 +69,14 @@ class TopK(ProcessTest):
         self.assertEqual(result.digest, self.clean())
 
     def test_other_state(self):
-        """a checkpoint with residuals needs --top-k, and one without them cannot be gone on with by it"""
+        """a checkpoint with residuals needs the same --top-k, and one without cannot be gone on with by it"""
         self.kept_in_work = {"ck", "other"}
         with_residuals = ("--steps", EVERY, *TOP_K, "--checkpoint-dir", "ck")
         self.assertEqual(self.run_job(*with_residuals).code, 0)
         self.assert_one_line(self.run_job("--steps", STEPS, "--checkpoint-dir", "ck"), 2,
                              "--checkpoint-dir ck", "no slot 'residual_0'", "--resume none")
+        self.assert_one_line(self.run_job("--steps", STEPS, "--top-k", "0.1", "--checkpoint-dir", "ck"), 2,
+                             "--top-k 0.05", "this run says 0.1", "the same --top-k", "--resume none")
         self.assertEqual(self.run_job("--steps", EVERY, "--checkpoint-dir", "other").code, 0)
         self.assert_one_line(self.run_job("--steps", STEPS, *TOP_K, "--checkpoint-dir", "other"), 2,
                              "needs the slot 'residual_0'", "--resume none")

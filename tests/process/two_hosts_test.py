@@ -28,6 +28,8 @@ class TwoHosts(HostsTest):
         self.assertEqual(joiner.process.wait(harness.DEADLINE_S), 0)
         self.assert_failures(result, [])
         self.by(result, "ring")
+        self.assertEqual(result.named("generation_started")[0]["collective_why"],
+                         "no two workers share a host")
 
     def replaced(self, *options):
         """A job whose worker elsewhere is killed, and another one comes: the digest of a run without that"""

@@ -22,9 +22,9 @@ class TwoLevels(HostsTest):
         super().setUp()
         self.host = Host(self)
 
-    def start_all(self, steps, *options):
-        director = self.direct(steps, *options, joiners=2, local=2)
-        return director, [self.join(director, host=self.host) for _ in range(2)]
+    def start_all(self, steps, *options, local=2, joiners=2):
+        director = self.direct(steps, *options, joiners=joiners, local=local)
+        return director, [self.join(director, host=self.host) for _ in range(joiners)]
 
     def test_one_digest(self):
         """the digest of a job on one host"""
@@ -49,6 +49,41 @@ class TwoLevels(HostsTest):
         result = director.end()
         self.assert_finished(result, STEPS, self.clean_digest(STEPS))
         self.by(result, "ring")
+
+    def test_uneven(self):
+        """2 + 1 workers: the director's host owns two nodes of the shard tree"""
+        director, _ = self.start_all(STEPS, joiners=1)
+        result = director.end()
+        self.assert_finished(result, STEPS, self.clean_digest(STEPS))
+        self.by(result, BOTH)
+
+    def test_uneven_rounded(self):
+        """the same with rounded gradients"""
+        director, _ = self.start_all(STEPS, "--wire", "bfloat16", joiners=1)
+        result = director.end()
+        self.assert_finished(result, STEPS, self.clean_digest(STEPS, "--wire", "bfloat16"))
+        self.by(result, BOTH)
+
+    def test_uneven_killed(self):
+        """1 + 2 workers, two nodes each: the one that speaks for the other host is killed, and replaced"""
+        director, joiners = self.start_all(LONG, local=1)
+        self.in_steps(director)
+        self.kill(joiners[0])
+        director.event("failure_detected")
+        self.join(director, host=self.host)
+        result = director.end()
+        self.assert_finished(result, LONG, self.clean_digest(LONG))
+        self.by(result, BOTH, BOTH)
+
+    def test_top_k(self):
+        """--top-k has rank groups, which two levels have not: the network between all, and why"""
+        options = ("--top-k", "0.05")
+        director, _ = self.start_all(STEPS, *options)
+        result = director.end()
+        self.assert_finished(result, STEPS, self.clean_digest(STEPS, *options))
+        self.by(result, "ring")
+        self.assertEqual(result.named("generation_started")[0]["collective_why"],
+                         "the job has rank groups, which two levels have not")
 
     def test_killed(self):
         """either worker of the other host is killed, and replaced: the first one speaks for its host"""

@@ -31,6 +31,7 @@ expected<sum_layout> sum_layout::of(const collective_shape& shape, rank_id rank)
     return impossible(shape, "outside the limits");
   if (rank.value() >= shape.world) return impossible(shape, "no rank " + to_string(rank));
   if (shape.wire != element_type::float32) return impossible(shape, "gradients are summed as float32 only");
+  if (!shape.cuts.empty()) return impossible(shape, "all ranks of a world only");
   if (shape.kept != 0) return impossible(shape, "gradients are summed whole only");
   const auto program = combine_program(shape.shards, shape.world);
   if (program.stack_depth > limits::nccl_sum_depth_max) return impossible(shape, "too deep a tree");

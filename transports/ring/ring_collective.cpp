@@ -1,11 +1,10 @@
 #include "transports/ring/ring_collective.hpp"
 
-#include <algorithm>
-#include <charconv>
 #include <new>
 #include <set>
 #include <utility>
 
+#include "runtime/base/text_parts.hpp"
 #include "runtime/policy/canonical_plan.hpp"
 #include "transports/ring/ring_member.hpp"
 
@@ -41,33 +40,21 @@ struct descriptor_parts {
   std::size_t piece_bytes{0};
 };
 
-std::string_view next_part(std::string_view& text) {
-  const auto part = text.substr(0, text.find(':'));
-  text.remove_prefix(std::min(part.size() + 1, text.size()));
-  return part;
-}
-
-template <class Number>
-bool parse(std::string_view text, Number& into) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return failed == std::errc{} && end == text.data() + text.size();
-}
-
 std::optional<descriptor_parts> parse_descriptor(const std::string& descriptor) {
   if (!ring_collective::made(descriptor) || descriptor.size() > limits::ring_descriptor_bytes_max)
     return std::nullopt;
   auto rest = std::string_view{descriptor}.substr(prefix.size());
   descriptor_parts parts;
-  const bool generation = parse(next_part(rest), parts.generation);
-  const auto way = parse_ring_way(next_part(rest));
-  if (!generation || !way || !parse(rest, parts.piece_bytes)) return std::nullopt;
+  const bool generation = read_number(next_part(rest, ':'), parts.generation);
+  const auto way = parse_ring_way(next_part(rest, ':'));
+  if (!generation || !way || !read_number(rest, parts.piece_bytes)) return std::nullopt;
   parts.way = *way;
   return parts;
 }
 
 // Places of transfers are numbered (ring_frame.hpp). No rank has more contributions than there are.
 bool numbers_suffice(const collective_shape& shape, std::size_t piece_bytes) {
-  const std::uint64_t slots = first_slots(shape.shards, shape.world).back();
+  const std::uint64_t slots = first_slots(cuts_of(shape)).back();
   return (shape.elements * sizeof(float) / piece_bytes + 1) * slots < limits::ring_places_max;
 }
 
@@ -79,6 +66,8 @@ expected<void> check(const collective_shape& shape, ring_way way, std::size_t pi
   if (shape.shards == 0 || shape.shards > limits::shards_max)
     return wrong(std::to_string(shape.shards) + " shards are not in 1.." +
                  std::to_string(limits::shards_max));
+  const bool whole = shape.cuts.empty() || (shape.cuts.front() == 0 && shape.cuts.back() == shape.shards);
+  if (!cuts_fit(shape) || !whole) return wrong("the ranks do not hold all shards, one after the other");
   std::set<incarnation_id> different;
   for (const auto& member : shape.members)
     if (member.incarnation.valid()) different.insert(member.incarnation);

@@ -29,17 +29,34 @@ std::size_t node_bytes(const collective_shape& shape, std::uint32_t shards) {
   return list_bytes_max(shape.elements, shards * shape.kept + others);
 }
 
-// A rank's contribution, likewise.
-std::size_t part_bytes(const collective_shape& shape) {
-  return node_bytes(shape, (shape.shards + shape.world - 1) / shape.world);
+// Of any rank, at most: shards, contributions.
+struct share {
+  std::uint32_t shards{0};
+  std::uint32_t slots{0};
+};
+share largest_share(const collective_shape& shape) {
+  if (shape.cuts.empty()) // rank 0's (CP-1)
+    return {(shape.shards + shape.world - 1) / shape.world, first_slots(shape.shards, shape.world)[1]};
+  share most;
+  for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
+    const auto held = shape.cuts[rank + 1] - shape.cuts[rank];
+    const auto nodes = owned_nodes(shape.shards, shape.cuts[rank], held).size();
+    most = {std::max(most.shards, held), std::max(most.slots, static_cast<std::uint32_t>(nodes))};
+  }
+  return most;
 }
 
-// What one rank spends, in microseconds; the largest share of contributions is rank 0's (CP-1).
+// A rank's contribution, likewise.
+std::size_t part_bytes(const collective_shape& shape) {
+  return node_bytes(shape, largest_share(shape).shards);
+}
+
+// What one rank spends at most, in microseconds.
 double cost_of(ring_way way, const collective_shape& shape) {
   const auto bytes = static_cast<double>(part_bytes(shape));
   const auto sum_bytes = static_cast<double>(node_bytes(shape, shape.shards));
   const auto others = static_cast<double>(shape.world) - 1;
-  const auto slots = static_cast<double>(first_slots(shape.shards, shape.world)[1]);
+  const auto slots = static_cast<double>(largest_share(shape).slots);
   switch (way) {
   case ring_way::alone:
     return 0;
@@ -75,8 +92,10 @@ element_range piece_of(const element_range& slice, std::size_t piece_elements, s
   return {begin, std::min(begin + piece_elements, slice.end)};
 }
 
-bool doubles(std::uint32_t shards, std::uint32_t world) {
-  return world > 1 && world <= shards && std::has_single_bit(world) && std::has_single_bit(shards);
+bool doubles(const collective_shape& shape) {
+  if (shape.world == 1 || !std::has_single_bit(shape.world)) return false;
+  const auto programs = combine_programs(cuts_of(shape));
+  return programs.size() == 1 && programs[0].steps == combine_program(shape.world, shape.world).steps;
 }
 
 bool possible(ring_way way, const collective_shape& shape) {
@@ -86,9 +105,9 @@ bool possible(ring_way way, const collective_shape& shape) {
   case ring_way::alone:
     return shape.world == 1;
   case ring_way::exchange:
-    return shape.world > 1 && message && first_slots(shape.shards, shape.world)[1] <= exchange_slots_max;
+    return shape.world > 1 && message && largest_share(shape).slots <= exchange_slots_max;
   case ring_way::doubling:
-    return message && doubles(shape.shards, shape.world) && // partial sums of lists grow with each round
+    return message && doubles(shape) && // partial sums of lists grow with each round
            (shape.kept == 0 || shape.elements * sizeof(float) <= limits::ring_message_bytes_max);
   case ring_way::slices:
     return shape.world > 1;

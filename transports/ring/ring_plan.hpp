@@ -35,11 +35,11 @@ struct ring_pieces {
 [[nodiscard]] element_range piece_of(const element_range& slice, std::size_t piece_elements,
                                      std::size_t number);
 
-// One contribution a rank, and the tree over them is balanced.
-[[nodiscard]] bool doubles(std::uint32_t shards, std::uint32_t world);
+// One contribution a rank, and the tree over them is balanced. Complexity: O(shards).
+[[nodiscard]] bool doubles(const collective_shape& shape);
 // Whether a sum of this shape can go this way.
 [[nodiscard]] bool possible(ring_way way, const collective_shape& shape);
-// The cheapest possible one. Complexity: O(world).
+// The cheapest possible one. Complexity: O(shards).
 [[nodiscard]] ring_way choose_way(const collective_shape& shape);
 
 [[nodiscard]] std::string_view to_string(ring_way way);

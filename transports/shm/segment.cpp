@@ -23,7 +23,7 @@ namespace troupe {
 namespace {
 
 constexpr std::uint64_t segment_magic = 0x65636e6d75735f74ULL;
-constexpr std::uint32_t segment_version = 2;
+constexpr std::uint32_t segment_version = 3;
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t line_bytes = 64;
 constexpr std::size_t lines_at = (sizeof(segment_header) + 63) / 64 * 64;
@@ -63,6 +63,13 @@ expected<void> add_groups(segment_layout& layout, const collective_shape& shape)
 
 error system_error(errc code, const std::string& what) {
   return {code, what + ": " + std::strerror(errno)};
+}
+
+std::uint64_t digest_of(std::span<const std::uint32_t> cuts) {
+  auto digest = std::uint64_t{0xcbf29ce484222325}; // FNV-1a, by cuts
+  for (const auto cut : cuts)
+    digest = (digest ^ cut) * 0x100000001b3;
+  return digest;
 }
 
 // A file number that closes itself unless it is taken over.
@@ -139,12 +146,16 @@ expected<segment_layout> layout_of(const collective_shape& shape) {
   if (shape.elements == 0 || shape.elements > elements_max)
     return error{errc::bad_argument, "collective: " + std::to_string(shape.elements) +
                                          " elements are not in 1.." + std::to_string(elements_max)};
+  if (!cuts_fit(shape)) return error{errc::bad_argument, "collective: the cuts do not fit the shards"};
   segment_layout layout;
-  layout.slots = first_slots(shape.shards, shape.world).back();
+  const auto cuts = cuts_of(shape);
+  layout.slots = first_slots(cuts).back();
+  layout.sums =
+      static_cast<std::uint32_t>(owned_nodes(cuts.shards, cuts.all().first, cuts.all().count).size());
   layout.stride = round_up(shape.elements * sizeof(float), 64);
   layout.exchanged = layout.stride <= limits::shm_exchange_bytes_max && shape.world > 1;
   layout.slots_at = header_bytes(shape);
-  const std::size_t result_slots = layout.exchanged ? 2 * std::size_t{layout.slots} : 1;
+  const std::size_t result_slots = layout.exchanged ? 2 * std::size_t{layout.slots} : layout.sums;
   const auto total_slots = layout.slots + result_slots;
   if (layout.stride > limits::shm_segment_bytes_max / total_slots)
     return error{errc::bad_argument, "collective: " + std::to_string(total_slots) + " slots of " +
@@ -176,6 +187,7 @@ expected<std::unique_ptr<segment>> segment::create(const collective_shape& shape
   header.slots = layout->slots;
   header.elements = shape.elements;
   header.group_bytes = shape.group_bytes;
+  header.cuts = digest_of(shape.cuts);
   header.bytes = layout->bytes;
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) return system_error(errc::storage_failed, "shared segment");
@@ -231,7 +243,7 @@ expected<void> segment::check(const collective_shape& shape) const {
                     found.generation == shape.generation.value() && found.world == shape.world &&
                     found.shards == shape.shards && found.slots == layout_.slots &&
                     found.elements == shape.elements && found.group_bytes == shape.group_bytes &&
-                    found.bytes == layout_.bytes;
+                    found.cuts == digest_of(shape.cuts) && found.bytes == layout_.bytes;
   if (fits) return {};
   return error{errc::bad_argument,
                "shared segment of generation " + std::to_string(found.generation) + ", world " +

@@ -5,7 +5,7 @@
 //
 // Layout:   header page(s): identity, meeting words, one arrival line a rank, one set of words a rank group
 //           contributions: one slot a tree node, in rank order, each of `stride` bytes
-//           result: one slot, or, for small shapes, two sets of exchange slots (shm_communicator.hpp)
+//           result: one slot a sum, or, for small shapes, two sets of exchange slots (shm_communicator.hpp)
 //           rank groups, where the shape asks for them: an area each (shm_group.hpp); it costs memory only
 //           once its group is made
 // Owns:     its mapping, and on the director's side the file.
@@ -14,7 +14,7 @@
 //           storage_failed (memory).
 // Invariants:
 //   SG-1    a member maps a file only after its seals, size and number were checked, and uses it only after
-//           its header named the same generation, world, shards, elements and group bytes.
+//           its header named the same generation, world, shards, cuts, elements and group bytes.
 //   SG-2    offsets come from the shape that the member was given, never from shared memory.
 #pragma once
 
@@ -39,6 +39,7 @@ struct segment_header {
   std::uint32_t slots;
   std::uint64_t elements;
   std::uint64_t group_bytes;
+  std::uint64_t cuts; // a digest
   std::uint64_t bytes;
   std::atomic<std::uint32_t> groups; // split off so far
   meeting_words words;
@@ -48,6 +49,7 @@ struct group_words; // group_line.hpp
 
 struct segment_layout {
   std::uint32_t slots{0};   // contributions of all ranks
+  std::uint32_t sums{0};    // as canonical_sum::sums
   std::size_t stride{0};    // bytes from one slot to the next
   std::size_t slots_at{0};  // offset of the first contribution
   std::size_t result_at{0}; // offset of the result, or of the first exchange slot

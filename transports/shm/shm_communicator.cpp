@@ -32,7 +32,7 @@ shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collec
     inputs_[0].push_back(exchanged ? exchange_slot(0, number) : slot(number));
     inputs_[1].push_back(exchanged ? exchange_slot(1, number) : slot(number));
   }
-  if (exchanged) private_sum_.resize(shape.elements);
+  if (exchanged) private_sum_.resize(plan_.sums() * stride());
 }
 
 expected<std::unique_ptr<communicator>> shm_communicator::make(std::shared_ptr<segment> memory,
@@ -75,9 +75,11 @@ expected<void> shm_communicator::touch() const {
   const auto slice = slice_of({0, shape_.elements});
   const auto slice_at = slice.begin * sizeof(float);
   const auto slice_bytes = slice.size() * sizeof(float);
-  if (auto touched = memory_->touch(layout.result_at + slice_at, slice_bytes); !touched) return touched;
+  for (std::uint32_t i = 0; i < layout.sums; ++i)
+    if (auto touched = memory_->touch(layout.result_at + i * layout.stride + slice_at, slice_bytes); !touched)
+      return touched;
   if (auto touched = memory_->touch(layout.slots_at, plan_.slots() * layout.stride); !touched) return touched;
-  return memory_->touch(layout.result_at, layout.stride);
+  return memory_->touch(layout.result_at, layout.sums * layout.stride);
 }
 
 expected<void> shm_communicator::join_group(wait_tuning tuning) {
@@ -97,7 +99,7 @@ std::span<float> shm_communicator::contribution(std::size_t index) {
 void shm_communicator::all_reduce(all_reduce_done done) {
   const auto result = sum();
   if (!result) return done(result.failure());
-  done(reduction{*result, ++sums_});
+  done(reduction{*result, ++sums_, stride()});
 }
 
 expected<std::span<const float>> shm_communicator::sum() {
@@ -105,7 +107,7 @@ expected<std::span<const float>> shm_communicator::sum() {
   return memory_->layout().exchanged ? sum_exchanged() : sum_in_slices();
 }
 
-// One member owns the root of the tree: its contribution is the sum.
+// One member owns the whole of each sum: its contributions are they.
 expected<std::span<const float>> shm_communicator::sum_alone() {
   if (meeting_.aborted()) return ended(meeting::outcome::aborted);
   meeting_.note_arrival();
@@ -118,8 +120,8 @@ expected<std::span<const float>> shm_communicator::sum_exchanged() {
   const auto bytes = plan_.slots_of(rank_) * memory_->layout().stride;
   if (bytes > 0) std::memcpy(exchange_slot(set, first), slot(first), bytes);
   if (const auto met = meeting_.meet(); met != meeting::outcome::complete) return ended(met);
-  plan_.evaluate(inputs_[set], 0, shape_.elements, private_sum_.data());
-  return std::span<const float>{private_sum_};
+  plan_.evaluate(inputs_[set], 0, shape_.elements, private_sum_.data(), store_kind::cached, 0, stride());
+  return std::span<const float>{private_sum_}.first(shape_.elements);
 }
 
 expected<std::span<const float>> shm_communicator::sum_in_slices() {
@@ -144,7 +146,7 @@ void shm_communicator::add_up(std::span<const element_range> parts) {
   auto* result = memory_->at(memory_->layout().result_at);
   for (const auto& part : parts) {
     const auto slice = slice_of(part);
-    plan_.evaluate(inputs_[0], slice.begin, slice.end, result, stores_);
+    plan_.evaluate(inputs_[0], slice.begin, slice.end, result, stores_, 0, stride());
   }
   met_ = meeting_.meet();
 }

@@ -63,6 +63,7 @@ private:
   [[nodiscard]] expected<std::span<const float>> sum_in_slices();
   void add_up(std::span<const element_range> parts);
   [[nodiscard]] error ended(meeting::outcome why);
+  [[nodiscard]] std::size_t stride() const { return memory_->layout().stride / sizeof(float); }
   [[nodiscard]] float* slot(std::uint32_t number) const;
   [[nodiscard]] float* exchange_slot(std::uint32_t set, std::uint32_t number) const;
   [[nodiscard]] element_range slice_of(element_range part) const; // this rank's, cut at cache lines

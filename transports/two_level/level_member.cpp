@@ -103,7 +103,8 @@ void level_member::on_inside(expected<reduction> sum) {
   if (retired_) return;
   if (!sum) return fail(sum.failure());
   if (!leads()) return hand_on({});
-  std::ranges::copy(sum->sum, between_->contribution(0).begin());
+  for (std::uint32_t node = 0; node < host().nodes; ++node)
+    std::ranges::copy(sum->at(node), between_->contribution(node).begin());
   between_->all_reduce(
       [self = shared_from_this()](expected<reduction> all) { self->on_between(std::move(all)); });
 }

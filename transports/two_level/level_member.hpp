@@ -8,8 +8,8 @@
 //           the levels, one may block the device: its `abort` frees it.
 // Fails:    errc::aborted; what a level says, which then is aborted for all.
 // Invariants: CO-1 to CO-5 (collective.hpp), LP-1 (level_plan.hpp), and
-//   LM-1    a sum goes on to the level between only once it is complete inside: so between two sums of the
-//           level between all ranks have called, and ranks are at most one sum apart.
+//   LM-1    a sum goes on to the level between only once all nodes of the host are complete inside: so
+//           between two sums of the level between all ranks have called, and ranks are at most one sum apart.
 //   LM-2    whoever is aborted, or hears that another rank was, says so, once, to all it has a path to, and
 //           ends both levels: nobody waits in one of them for a generation that has ended in the other.
 //   LM-3    a sum whose contributions were written before the level inside was there is copied to it, parts

@@ -1,70 +1,53 @@
 #include "transports/two_level/level_plan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
+#include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/base/text_parts.hpp"
 #include "transports/two_level/limits.hpp"
 
 namespace troupe {
 namespace {
 
-// The additions above the hosts' nodes, as `combine_program` writes them down.
-void append_above(shard_interval node, std::span<const level_plan::host> hosts, std::uint32_t& next,
-                  std::vector<combine_step>& steps) {
-  if (node == hosts[next].node) {
-    steps.push_back({combine_step::action::push, next++, 0});
-    return;
-  }
-  const auto left = left_shards(node.count);
-  append_above({node.first, left}, hosts, next, steps);
-  append_above({node.first + left, node.count - left}, hosts, next, steps);
-  steps.push_back({combine_step::action::add, 0, 0});
+error none(std::string why) {
+  return {errc::bad_argument, std::move(why)};
 }
 
-std::optional<std::uint32_t> find_shards_between(std::uint32_t shards,
-                                                 std::span<const level_plan::host> hosts) {
-  std::vector<combine_step> wanted;
-  std::uint32_t next = 0;
-  append_above({0, shards}, hosts, next, wanted);
-  const auto world = static_cast<std::uint32_t>(hosts.size());
-  for (auto candidate = world; candidate <= shards; ++candidate)
-    if (combine_program(candidate, world).steps == wanted) return candidate;
-  return std::nullopt;
+std::string without_shards(std::uint32_t first_rank, std::uint32_t ranks) {
+  return "the workers of one host (ranks " + std::to_string(first_rank) + ".." +
+         std::to_string(first_rank + ranks - 1) + ") hold no shards";
 }
 
-template <class Number>
-bool parse(std::string_view text, Number& into) {
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), into);
-  return failed == std::errc{} && end == text.data() + text.size() && into > 0;
+bool read_count(std::string_view text, std::uint32_t& into) {
+  return read_number(text, into) && into > 0;
 }
 
 } // namespace
 
-std::optional<level_plan> level_plan::make(std::uint32_t shards,
-                                           std::span<const std::uint32_t> ranks_of_hosts) {
+expected<level_plan> level_plan::make(std::uint32_t shards, std::span<const std::uint32_t> ranks_of_hosts) {
   const auto world = std::accumulate(ranks_of_hosts.begin(), ranks_of_hosts.end(), 0U);
-  if (world == 0 || world > limits::workers_max) return std::nullopt;
+  if (world == 0 || world > limits::workers_max)
+    return none("a world of " + std::to_string(world) + " is not in 1.." +
+                std::to_string(limits::workers_max));
+  const auto cuts = even_cuts(shards, world);
   level_plan made;
   std::uint32_t rank = 0;
   for (const auto ranks : ranks_of_hosts) {
-    if (ranks == 0) return std::nullopt;
-    const auto first = shard_range(shards, world, rank).first;
-    const auto end = shard_range(shards, world, rank + ranks - 1).end();
-    const auto nodes = owned_nodes(shards, first, end - first);
-    if (nodes.size() != 1) return std::nullopt;
-    made.hosts.push_back({rank, ranks, nodes.front()});
+    if (ranks == 0) return none("a host has no worker");
+    const auto first = cuts.at[rank];
+    const auto nodes = owned_nodes(shards, first, cuts.at[rank + ranks] - first).size();
+    if (nodes == 0) return none(without_shards(rank, ranks));
+    made.hosts.push_back({rank, ranks, static_cast<std::uint32_t>(nodes)});
     rank += ranks;
   }
-  const auto above = find_shards_between(shards, made.hosts);
-  if (!above) return std::nullopt;
-  made.shards_between = *above;
   return made;
 }
 
-std::optional<level_plan> level_plan::make(const collective_shape& shape) {
-  if (shape.group_bytes > 0 || shape.members.size() != shape.world || shape.world == 0) return std::nullopt;
+expected<level_plan> level_plan::make(const collective_shape& shape) {
+  if (shape.group_bytes > 0) return none("the job has rank groups, which two levels have not");
+  if (shape.members.size() != shape.world || shape.world == 0) return none("the members are not known");
   std::vector<std::uint32_t> ranks_of_hosts;
   std::vector<std::uint32_t> seen;
   for (const auto& member : shape.members) {
@@ -72,12 +55,13 @@ std::optional<level_plan> level_plan::make(const collective_shape& shape) {
       ++ranks_of_hosts.back();
       continue;
     }
-    if (std::ranges::find(seen, member.host) != seen.end()) return std::nullopt;
+    if (std::ranges::find(seen, member.host) != seen.end())
+      return none("workers of one host do not follow one another");
     seen.push_back(member.host);
     ranks_of_hosts.push_back(1);
   }
   const bool shared = std::ranges::any_of(ranks_of_hosts, [](auto ranks) { return ranks > 1; });
-  if (!shared) return std::nullopt;
+  if (!shared) return none("no two workers share a host");
   return make(shape.shards, ranks_of_hosts);
 }
 
@@ -88,22 +72,28 @@ std::uint32_t level_plan::host_of(std::uint32_t rank) const {
 }
 
 collective_shape level_plan::inside(const collective_shape& whole, std::uint32_t number) const {
+  const auto& own = hosts[number];
+  const auto cuts = even_cuts(whole.shards, whole.world);
+  const auto first = cuts.at.begin() + own.first;
   auto shape = whole;
   shape.members.clear();
-  shape.world = hosts[number].ranks;
-  shape.shards = hosts[number].node.count;
+  shape.world = own.ranks;
+  shape.cuts.assign(first, first + own.ranks + 1);
   shape.group_bytes = std::clamp((2 * whole.elements * sizeof(float) + 4095) / 4096 * 4096,
                                  limits::level_handing_bytes_min, limits::level_handing_bytes_max);
   return shape;
 }
 
 collective_shape level_plan::between(const collective_shape& whole) const {
+  const auto cuts = even_cuts(whole.shards, whole.world);
   auto shape = whole;
   shape.members.clear();
-  for (const auto& each : hosts)
+  shape.cuts = {0};
+  for (const auto& each : hosts) {
     shape.members.push_back(whole.members[each.first]);
+    shape.cuts.push_back(cuts.at[each.first + each.ranks]);
+  }
   shape.world = static_cast<std::uint32_t>(hosts.size());
-  shape.shards = shards_between;
   return shape;
 }
 
@@ -124,13 +114,12 @@ std::optional<std::vector<std::uint32_t>> parse_hosts(std::string_view text, std
   std::vector<std::uint32_t> ranks;
   std::uint64_t total = 0;
   while (!text.empty()) {
-    const auto part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    const auto part = next_part(text, ',');
     const auto star = part.find('*');
     std::uint32_t each = 0;
     std::uint32_t times = 1;
-    if (!parse(part.substr(0, star), each)) return std::nullopt;
-    if (star != std::string_view::npos && !parse(part.substr(star + 1), times)) return std::nullopt;
+    if (!read_count(part.substr(0, star), each)) return std::nullopt;
+    if (star != std::string_view::npos && !read_count(part.substr(star + 1), times)) return std::nullopt;
     total += std::uint64_t{each} * times;
     if (total > world) return std::nullopt;
     ranks.insert(ranks.end(), times, each);

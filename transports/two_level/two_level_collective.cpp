@@ -1,11 +1,11 @@
 #include "transports/two_level/two_level_collective.hpp"
 
-#include <algorithm>
 #include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/text_parts.hpp"
 #include "transports/two_level/level_member.hpp"
 #include "transports/two_level/limits.hpp"
 
@@ -39,20 +39,15 @@ struct descriptor_parts {
   std::string between;
 };
 
-std::string_view next_part(std::string_view& text) {
-  const auto part = text.substr(0, text.find(':'));
-  text.remove_prefix(std::min(part.size() + 1, text.size()));
-  return part;
-}
-
 std::optional<descriptor_parts> parse_descriptor(const std::string& descriptor,
                                                  const collective_shape& shape) {
   if (!two_level_collective::made(descriptor) || descriptor.size() > limits::level_descriptor_bytes_max)
     return std::nullopt;
   auto rest = std::string_view{descriptor}.substr(prefix.size());
-  if (next_part(rest) != to_string(shape.generation)) return std::nullopt;
-  const auto hosts = parse_hosts(next_part(rest), shape.world);
-  auto plan = hosts ? level_plan::make(shape.shards, *hosts) : std::nullopt;
+  if (next_part(rest, ':') != to_string(shape.generation)) return std::nullopt;
+  const auto hosts = parse_hosts(next_part(rest, ':'), shape.world);
+  if (!hosts) return std::nullopt;
+  auto plan = level_plan::make(shape.shards, *hosts);
   if (!plan || shape.group_bytes > 0 || shape.members.size() != shape.world) return std::nullopt;
   return descriptor_parts{std::move(*plan), std::string{rest}};
 }
@@ -86,10 +81,7 @@ void two_level_collective::set_unreachable_handler(unreachable_handler handler) 
 
 expected<std::string> two_level_collective::prepare(const collective_shape& shape) {
   const auto plan = level_plan::make(shape);
-  if (!plan)
-    return error{errc::bad_argument, "two levels: the hosts of " + std::to_string(shape.world) +
-                                         " ranks own no subtrees of " + std::to_string(shape.shards) +
-                                         " shards"};
+  if (!plan) return error{errc::bad_argument, "two levels: " + plan.failure().text};
   const auto between = between_.prepare(plan->between(shape));
   if (!between) return between.failure();
   return std::string{prefix} + to_string(shape.generation) + ":" + to_text(plan->hosts) + ":" + *between;

@@ -7,8 +7,8 @@
 // Runs on:  `prepare` and `attach` on the event loop; `connect` and communicators on the device's executor;
 //           `abort` and `arrivals` on any thread. The level inside is made on the device, by a member.
 //           Destroyed when neither runs any more.
-// Fails:    errc::bad_argument: a shape whose hosts own no nodes of the tree (level_plan.hpp), or a
-//           descriptor that does not fit it; what the levels say.
+// Fails:    errc::bad_argument: a shape without a plan (level_plan.hpp), or a descriptor that does not fit
+//           it; what the levels say.
 // Why:      docs/design/0047-sums-in-two-levels.md
 #pragma once
 

@@ -34,6 +34,8 @@ void run(input given) {
   const auto back = parse_manifest(std::as_bytes(std::span{again}), "manifest.json");
   require(back && back->files.size() == read->files.size() && back->metadata.step == read->metadata.step,
           "a manifest that was read is written and read alike");
+  require(back->metadata.wire == read->metadata.wire && back->metadata.top_k == read->metadata.top_k,
+          "and says the same of what its sums were");
 }
 
 std::vector<bytes> seeds() {
@@ -50,8 +52,11 @@ std::vector<bytes> seeds() {
   version.metadata.weights_digest = std::string(32, 'b');
   version.files = {{"parameters-0.safetensors", "parameters", 4096, std::string(32, 'c')},
                    {"momentum-0.safetensors", "momentum", 4096, std::string(32, 'd')}};
+  const auto older = encode_manifest(version); // of a build that did not say the next two
+  version.metadata.wire = "bfloat16";
+  version.metadata.top_k = "0.05";
   const auto text = encode_manifest(version);
-  return {chosen(0, bytes_of(text)), chosen(1, bytes_of(text))};
+  return {chosen(0, bytes_of(text)), chosen(1, bytes_of(text)), chosen(1, bytes_of(older))};
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/probe.hpp"
 #include "runtime/base/task.hpp"
+#include "runtime/base/text_parts.hpp"
 #include "runtime/base/units.hpp"
 
 namespace troupe {
@@ -25,6 +26,8 @@ TEST_CASE("units: durations and sizes read back what they print") {
   CHECK(format_duration(std::chrono::seconds{5}) == "5s");
   CHECK(parse_size("64KiB").value() == 65536);
   CHECK(format_size(1048576) == "1MiB");
+  CHECK(format_number(0) == "0");
+  CHECK(format_number(0.050) == "0.05");
 }
 
 TEST_CASE("units: a bad value is named in the error") {
@@ -117,6 +120,20 @@ TEST_CASE("probe: is known before it is reached, and counts") {
   probe<"base_test.twice">::hit();
   CHECK(hits_of("base_test.twice") == 2);
   CHECK(std::ranges::is_sorted(probes(), {}, &probe_count::name));
+}
+
+TEST_CASE("text parts: what stands before a separator, and whole numbers only") {
+  std::string_view text{"a::12"};
+  CHECK(next_part(text, ':') == "a");
+  CHECK(next_part(text, ':').empty());
+  CHECK(text == "12");
+  CHECK(next_part(text, ':') == "12");
+  CHECK(next_part(text, ':').empty());
+  unsigned number = 0;
+  CHECK(read_number("12", number));
+  CHECK(number == 12);
+  for (const auto* wrong : {"", "-1", "1 ", "1x", "4294967296"})
+    CHECK_FALSE(read_number(wrong, number));
 }
 
 TEST_CASE("task: moves its captures and runs without allocation") {

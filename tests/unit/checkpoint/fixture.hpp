@@ -45,6 +45,8 @@ inline checkpoint_metadata metadata_at(std::uint64_t step) {
   metadata.world = 3;
   metadata.optimizer = "sgd momentum=0.9";
   metadata.schedule = "cosine peak=0.05 warmup=100";
+  metadata.wire = "bfloat16";
+  metadata.top_k = "0";
   metadata.state_digest = "00112233445566778899aabbccddeeff";
   return metadata;
 }

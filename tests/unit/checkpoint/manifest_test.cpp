@@ -48,11 +48,26 @@ TEST_CASE("manifest: what is written is read back, 64-bit numbers included") {
   CHECK(read->metadata.world == 3);
   CHECK(read->metadata.optimizer == "sgd momentum=0.9");
   CHECK(read->metadata.schedule == "cosine peak=0.05 warmup=100");
+  CHECK(read->metadata.wire == "bfloat16");
+  CHECK(read->metadata.top_k == "0");
   CHECK(read->metadata.state_digest == "00112233445566778899aabbccddeeff");
   REQUIRE(read->files.size() == 2);
   CHECK(read->files[1].segment == "momentum");
   CHECK(read->bytes() == 640);
   CHECK(encode_manifest(*read) == encode_manifest(sample()));
+}
+
+TEST_CASE("manifest: one of an older build says nothing of wire and top-k") {
+  const auto read = parse(resealed([](json& value) {
+    value.erase("wire");
+    value.erase("top_k");
+  }));
+  REQUIRE(read);
+  CHECK(read->metadata.wire.empty());
+  CHECK(read->metadata.top_k.empty());
+  const auto again = json::parse(encode_manifest(*read));
+  CHECK_FALSE(again.contains("wire"));
+  CHECK_FALSE(again.contains("top_k"));
 }
 
 TEST_CASE("manifest: a newer schema is refused as such, whatever else it holds") {
@@ -107,6 +122,8 @@ TEST_CASE("manifest: malformed ones are corrupt (CK-6)") {
       resealed([](json& v) { v["job"] = "xyz"; }),
       resealed([](json& v) { v["optimizer"] = std::string(5000, 'x'); }),
       resealed([](json& v) { v.erase("seed"); }),
+      resealed([](json& v) { v["wire"] = 16; }),
+      resealed([](json& v) { v["top_k"] = std::string(5000, '0'); }),
       resealed([](json& v) { v["files"] = json::array(); }),
       resealed([](json& v) { v["files"] = 3; }),
       resealed([](json& v) { v["files"][0] = 3; }),

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include <catch2/catch_test_macros.hpp>
@@ -168,6 +169,39 @@ TEST_CASE("canonical sum: every world gives the bits of one worker (CO-1, CP-3)"
       REQUIRE(same_bits(result, reference));
     }
   }
+}
+
+TEST_CASE("canonical sum: ranks with any part of the shards give the sum of each of its nodes (CP-1, CP-3)") {
+  constexpr std::size_t elements = 43;
+  constexpr std::uint32_t shards = 11;
+  const auto values = reference::shards_at(1, shards, elements);
+  // Every way of choosing cuts: bit i says that one lies before shard i; the last ones lie after them.
+  for (std::uint32_t chosen = 1; chosen < 1U << shards; ++chosen)
+    for (std::uint32_t end = std::bit_width(chosen); end <= shards; ++end) {
+      collective_shape shape{generation_id{1}, 0, shards, elements};
+      for (std::uint32_t shard = 0; shard < shards; ++shard)
+        if ((chosen >> shard & 1U) != 0) shape.cuts.push_back(shard);
+      if (chosen % 3 == 0) shape.cuts.push_back(shape.cuts.back()); // a rank that holds nothing
+      shape.cuts.push_back(end);
+      shape.world = static_cast<std::uint32_t>(shape.cuts.size()) - 1;
+      REQUIRE(cuts_fit(shape));
+      std::vector<buffer> contributions;
+      for (std::uint32_t rank = 0; rank < shape.world; ++rank)
+        std::ranges::move(reference::contributions_of(shape, rank, values),
+                          std::back_inserter(contributions));
+      std::vector<const float*> slots;
+      for (const auto& contribution : contributions)
+        slots.push_back(contribution.data());
+      canonical_sum sum{shape};
+      REQUIRE(sum.slots() == slots.size());
+      const auto right = reference::sums_of(shape, values);
+      REQUIRE(sum.sums() == right.size());
+      buffer result(elements * right.size(), -1.0F);
+      sum.evaluate(slots, 0, elements, result.data(), store_kind::cached, 0, elements);
+      for (std::size_t i = 0; i < right.size(); ++i)
+        REQUIRE(same_bits(std::span{result}.subspan(i * elements, elements), right[i]));
+    }
+  CHECK(even_cuts(8, 3).at == std::vector<std::uint32_t>{0, 3, 6, 8});
 }
 
 TEST_CASE("canonical sum: any cut into pieces, cached or streamed, gives the same bits (CS-1)") {

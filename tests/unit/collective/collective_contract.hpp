@@ -167,6 +167,27 @@ inline void parts_change_nothing(worlds::world& world, const collective_shape& s
   check_all_passed(results, shape.world);
 }
 
+// The same of ranks that hold a part of the shards, of which every maximal node is a sum.
+inline void nodes_are_canonical(worlds::world& world, const collective_shape& shape, std::uint64_t seeds) {
+  CAPTURE(world.name(), shape.cuts, shape.shards, shape.elements);
+  const reference::steps known{1, shape};
+  const auto sums = reference::sums_of(shape, known.shards[0]);
+  const auto results = world.run(shape, [&](communicator& member, std::uint32_t rank) {
+    const auto ready = reference::contributions_of(shape, rank, known.shards[0]);
+    for (std::uint64_t seed = 0; seed < seeds; ++seed) {
+      const auto parts = reference::parts_at(seed, shape.elements);
+      begin_in_parts(member, ready, parts);
+      write_rest(member, ready, parts, shape.elements);
+      const auto made = worlds::reduce(member);
+      TROUPE_HOLDS(made);
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        TROUPE_HOLDS(reference::same_bits(made->at(i), sums[i]));
+    }
+    return worlds::passed;
+  });
+  check_all_passed(results, shape.world);
+}
+
 // CO-2, CO-5: the last rank begins `most` parts of the second sum and aborts; nobody gets that sum.
 inline void abort_after_parts(worlds::world& world, const collective_shape& shape, std::uint64_t seed,
                               std::size_t most) {
@@ -233,6 +254,20 @@ inline void holds_in_parts(worlds::world& world) {
     for (std::uint64_t seed = 0; seed < 3; ++seed)
       for (std::size_t most = 0; most <= 5; ++most)
         abort_after_parts(world, shape_of(ranks, 8, 6001), seed, most);
+}
+
+// Ranks that hold a part of the shards, over one world.
+inline void holds_for_nodes(worlds::world& world) {
+  using cuts = std::vector<std::uint32_t>;
+  for (const auto& held : {cuts{0, 3, 6}, cuts{3, 8}, cuts{1, 2, 5, 7}, cuts{0, 4, 4, 8}, cuts{2, 3, 8, 8}})
+    for (const std::size_t elements : {1U, 33U, 5003U, 50'003U})
+      for (const auto wire : {element_type::float32, element_type::bfloat16}) {
+        auto shape = shape_of(static_cast<std::uint32_t>(held.size()) - 1, 8, elements);
+        shape.cuts = held;
+        shape.wire = wire;
+        shape.wire_elements = wire == element_type::float32 ? 0 : elements / 16 * 16;
+        nodes_are_canonical(world, shape, 4);
+      }
 }
 
 // CO-1 of rounded sums: every node of the tree is rounded, whoever owns it, and what travels packed loses

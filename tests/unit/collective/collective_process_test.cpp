@@ -40,6 +40,7 @@ int reduce_for_ever(communicator& member, const collective_shape& shape, std::ui
 TEST_CASE("collective: the contract holds over shm processes (CO-1, CO-2, ME-1)") {
   contract::holds_over(*worlds::shm_processes(1));
   contract::holds_over(*worlds::shm_processes(4));
+  contract::holds_for_nodes(*worlds::shm_processes(1));
 }
 
 TEST_CASE("shm collective: sums that are stored past the caches are the same to the bit (CO-1)") {

@@ -32,6 +32,12 @@ TEST_CASE("collective: rounded sums are canonical too (CO-1, CS-2)") {
   contract::holds_rounded(*worlds::shm_threads(1, true), {16, 1000, 20'003});
 }
 
+TEST_CASE("collective: ranks with a part of the shards get the sum of each of its nodes (CO-1, CO-5, CP-3)") {
+  contract::holds_for_nodes(*worlds::loopback_threads());
+  contract::holds_for_nodes(*worlds::shm_threads(1));
+  contract::holds_for_nodes(*worlds::shm_threads(4, true));
+}
+
 TEST_CASE("collective: the contract holds over shm threads with lanes (CO-1, CO-2, SC-3)") {
   contract::holds_over(*worlds::shm_threads(1, true));
 }

@@ -90,9 +90,18 @@ inline void contribute(communicator& member, const collective_shape& shape, std:
 // Every contribution of a rank, as `contribute` writes it.
 inline std::vector<buffer> contributions_of(const collective_shape& shape, std::uint32_t rank,
                                             const std::vector<buffer>& shards) {
-  const auto range = shard_range(shape.shards, shape.world, rank);
+  const auto range = cuts_of(shape).of(rank);
   std::vector<buffer> all;
   for (const auto& node : owned_nodes(shape.shards, range.first, range.count))
+    all.push_back(rounded_sum(shards, node.first, node.count, wire_format{shape}));
+  return all;
+}
+
+// The sums of what the ranks hold: one, or that of each maximal node.
+inline std::vector<buffer> sums_of(const collective_shape& shape, const std::vector<buffer>& shards) {
+  const auto held = cuts_of(shape).all();
+  std::vector<buffer> all;
+  for (const auto& node : owned_nodes(shape.shards, held.first, held.count))
     all.push_back(rounded_sum(shards, node.first, node.count, wire_format{shape}));
   return all;
 }

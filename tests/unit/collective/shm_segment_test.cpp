@@ -52,6 +52,12 @@ TEST_CASE("shm segment: an impossible shape is refused") {
   CHECK(layout_of({generation_id{1}, 1, 4097, 1}).failure().code == errc::bad_argument);
   CHECK(layout_of({generation_id{1}, 1, 8, 0}).failure().code == errc::bad_argument);
   CHECK(layout_of({generation_id{1}, 1, 8, ~std::size_t{0}}).failure().code == errc::bad_argument);
+  using cuts = std::vector<std::uint32_t>;
+  for (const auto& wrong : {cuts{0, 8}, cuts{0, 9, 9}, cuts{0, 5, 4}, cuts{4, 4, 4}, cuts{0, 4, 9}}) {
+    collective_shape shape{generation_id{1}, 2, 8, 1};
+    shape.cuts = wrong;
+    CHECK(layout_of(shape).failure().code == errc::bad_argument);
+  }
   CHECK(layout_of({generation_id{1}, 1000, 4096, std::size_t{1} << 31}).failure().code == errc::bad_argument);
 }
 
@@ -73,6 +79,10 @@ TEST_CASE("shm collective: a member of another shape is refused (SG-1)") {
   other = pair;
   other.shards = 16; // as many slots and bytes: only the header knows
   REQUIRE(layout_of(other)->bytes == layout_of(pair)->bytes);
+  CHECK(refusal(ranks, descriptor, other) == errc::bad_argument);
+  other = pair;
+  other.cuts = {0, 3, 8};
+  REQUIRE(layout_of(other)->bytes >= layout_of(pair)->bytes);
   CHECK(refusal(ranks, descriptor, other) == errc::bad_argument);
   CHECK(refusal(ranks, descriptor, pair, 2) == errc::bad_argument);
   CHECK(ranks.connect(descriptor, pair, rank_id{1}));

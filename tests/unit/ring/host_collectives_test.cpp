@@ -42,18 +42,24 @@ TEST_CASE("host collectives: memory where all are on the director's host, else t
   CHECK(d.kind_of(4, {1}) == "ring");
 }
 
-TEST_CASE(
-    "host collectives: both, where each host's ranks own a subtree; else the network between all (LP-1)") {
+TEST_CASE("host collectives: both, where ranks of one host follow one another; else the network between all "
+          "(LP-1)") {
   director d;
   CHECK(d.kind_of(1, {0, 0, 1, 1}) == "shm+ring");
   CHECK(d.all.arrivals().empty());
-  CHECK(d.kind_of(2, {0, 0, 1}) == "ring"); // shares of 3, 3 and 2 of 8 shards
+  CHECK(d.kind_of(2, {0, 0, 1}) == "shm+ring"); // shares of 3, 3 and 2 of 8 shards
   CHECK(d.kind_of(3, {0, 0, 1, 2}) == "shm+ring");
   CHECK(d.kind_of(4, {0, 1, 2, 3}) == "ring");
   CHECK(d.kind_of(5, {1, 1, 1, 1}) == "shm+ring"); // all on one host, which is not the director's
   CHECK(d.kind_of(6, {0, 0, 0, 0}) == "shm");
+  CHECK(d.all.why().empty());
+  CHECK(d.kind_of(8, {0, 1}) == "ring");
+  CHECK(d.all.why() == "no two workers share a host");
+  CHECK(d.kind_of(9, {0, 1, 0}) == "ring");
+  CHECK(d.all.why() == "workers of one host do not follow one another");
   d.all.choose(choice_of("ring"));
-  CHECK(d.kind_of(7, {0, 0, 1, 1}) == "ring");
+  CHECK(d.kind_of(10, {0, 0, 1, 1}) == "ring");
+  CHECK(d.all.why().empty()); // demanded
 }
 
 TEST_CASE("host collectives: what is demanded is used; memory that is not shared is refused") {

@@ -34,13 +34,22 @@ TEST_CASE("ring plan: slices and pieces cover the elements, cut at cache lines (
 }
 
 TEST_CASE("ring plan: doubling needs a balanced tree over the ranks (RP-3)") {
-  CHECK(doubles(8, 2));
-  CHECK(doubles(8, 8));
-  CHECK(doubles(64, 16));
-  CHECK_FALSE(doubles(8, 1));
-  CHECK_FALSE(doubles(8, 3));
-  CHECK_FALSE(doubles(8, 16));
-  CHECK_FALSE(doubles(12, 4)); // 12 splits into 8 + 4
+  const auto fits = [](std::uint32_t shards, std::uint32_t world) {
+    return doubles(of(world, shards, 4096));
+  };
+  CHECK(fits(8, 2));
+  CHECK(fits(8, 8));
+  CHECK(fits(64, 16));
+  CHECK(fits(7, 2)); // 4 + 3
+  CHECK_FALSE(fits(8, 1));
+  CHECK_FALSE(fits(8, 3));
+  CHECK_FALSE(fits(8, 16));
+  CHECK_FALSE(fits(12, 4)); // 12 splits into 8 + 4
+  auto shape = of(4, 12, 4096);
+  shape.cuts = {0, 4, 8, 10, 12}; // nodes, but ((a + b) + (c + d)) is another tree: (8) + (4)
+  CHECK(doubles(shape));
+  shape.cuts = {0, 8, 10, 11, 12};
+  CHECK_FALSE(doubles(shape));
 }
 
 TEST_CASE("ring plan: the way follows from size and count") {

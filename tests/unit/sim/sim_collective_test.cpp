@@ -21,9 +21,11 @@ constexpr std::uint64_t plenty = 100'000;
 struct idle_program final : sim_program {};
 
 struct ranks {
-  ranks(std::uint64_t seed, std::uint32_t world_size, std::size_t elements = 37)
+  ranks(std::uint64_t seed, std::uint32_t world_size, std::size_t elements = 37,
+        std::vector<std::uint32_t> cuts = {})
       : world{seed}
       , shape{generation_id{1}, world_size, 8, elements} {
+    shape.cuts = std::move(cuts);
     director = &world.start({}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); });
     prepared = hub.make_collective(*director);
     const auto place = prepared->prepare(shape);
@@ -44,9 +46,9 @@ struct ranks {
   void settle() {
     (void)world.run_until([] { return false; }, plenty);
   }
-  // Every contribution filled with a function of its global slot.
+  // Every contribution filled with a function of its global slot; the sums, one after the other.
   std::vector<float> contribute_all() {
-    canonical_sum sum{shape.shards, shape.world};
+    canonical_sum sum{shape};
     std::vector<const float*> slots;
     for (std::uint32_t r = 0; r < shape.world; ++r) {
       for (std::uint32_t i = 0; i < sum.slots_of(r); ++i) {
@@ -57,14 +59,16 @@ struct ranks {
         CHECK(reinterpret_cast<std::uintptr_t>(into.data()) % 64 == 0);
       }
     }
-    std::vector<float> right(shape.elements);
-    sum.evaluate(slots, 0, shape.elements, right.data());
+    std::vector<float> right(sum.sums() * shape.elements);
+    sum.evaluate(slots, 0, shape.elements, right.data(), store_kind::cached, 0, shape.elements);
     return right;
   }
   void reduce(std::uint32_t rank) {
     members[rank]->all_reduce([this, rank](expected<reduction> result) {
       if (!result) return void(answers[rank].emplace(result.failure()));
-      answers[rank].emplace(std::vector<float>{result->sum.begin(), result->sum.end()});
+      auto& all = answers[rank].emplace(std::vector<float>{});
+      for (std::uint32_t i = 0; i < canonical_sum{shape}.sums(); ++i)
+        all->insert(all->end(), result->at(i).begin(), result->at(i).end());
       numbers[rank] = result->number;
     });
   }
@@ -99,6 +103,16 @@ TEST_CASE("sim collective: every rank gets the canonical sum, step after step (C
       }
     }
   }
+}
+
+TEST_CASE("sim collective: ranks with a part of the shards get the sum of each of its nodes (CO-1, CP-3)") {
+  ranks all{3, 2, 37, {0, 3, 6}}; // [0, 4) and [4, 6)
+  const auto right = all.contribute_all();
+  all.reduce(0);
+  all.reduce(1);
+  all.settle();
+  for (std::uint32_t r = 0; r < 2; ++r)
+    CHECK(all.answers[r]->value() == right);
 }
 
 TEST_CASE("sim collective: an abort frees who waits and who comes later (CO-2)") {

@@ -1,10 +1,11 @@
-// Where two levels are the canonical sum, and where they are not.
+// That two levels are the canonical sum, wherever ranks are.
 #include "transports/two_level/level_plan.hpp"
 
 #include <numeric>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include "runtime/base/limits.hpp"
 #include "tests/unit/collective/reference.hpp"
 
 namespace troupe {
@@ -34,27 +35,82 @@ std::string performed(const postfix_program& program, const std::vector<std::vec
   return stack.back();
 }
 
-// Every rank adds up the nodes that it owns in the whole, every host those of its ranks, as the inside does.
-std::string performed(const level_plan& plan, std::uint32_t shards, std::uint32_t world) {
-  std::vector<std::vector<std::string>> sums;
-  for (const auto& host : plan.hosts) {
-    std::vector<std::vector<std::string>> contributions;
-    for (std::uint32_t i = 0; i < host.ranks; ++i) {
-      const auto range = shard_range(shards, world, host.first + i);
-      const auto share = shard_range(host.node.count, host.ranks, i);
-      CHECK(share == shard_interval{range.first - host.node.first, range.count}); // LP-2
-      contributions.emplace_back();
-      for (const auto& node : owned_nodes(host.node.count, share.first, share.count))
-        contributions.back().push_back(written(host.node.first + node.first, node.count));
-    }
-    sums.push_back({performed(combine_program(host.node.count, host.ranks), contributions)});
-  }
-  return performed(combine_program(plan.shards_between, static_cast<std::uint32_t>(plan.hosts.size())), sums);
+// Nodes of [first, first + count), written out: what somebody contributes who adds them up whole.
+std::vector<std::string> nodes_of(std::uint32_t shards, std::uint32_t first, std::uint32_t count) {
+  std::vector<std::string> all;
+  for (const auto& node : owned_nodes(shards, first, count))
+    all.push_back(written(node.first, node.count));
+  return all;
 }
 
-TEST_CASE("level plan: where there is one, both levels together perform the tree's additions (LP-1, LP-2)") {
+// Every rank adds up the nodes that it owns in the whole, every host those of its ranks, as the inside does.
+std::string performed(const level_plan& plan, const collective_shape& shape) {
+  std::vector<std::vector<std::string>> sums;
+  for (std::uint32_t number = 0; number < plan.hosts.size(); ++number) {
+    const auto& host = plan.hosts[number];
+    const auto inside = cuts_of(plan.inside(shape, number));
+    std::vector<std::vector<std::string>> contributions;
+    for (std::uint32_t i = 0; i < host.ranks; ++i) {
+      const auto range = shard_range(shape.shards, shape.world, host.first + i);
+      CHECK(inside.of(i) == range); // LP-2
+      contributions.push_back(nodes_of(shape.shards, range.first, range.count));
+    }
+    sums.emplace_back();
+    for (const auto& program : combine_programs(inside))
+      sums.back().push_back(performed(program, contributions));
+    CHECK(sums.back() == nodes_of(shape.shards, inside.all().first, inside.all().count));
+    CHECK(sums.back().size() == host.nodes);
+  }
+  const auto above = combine_programs(cuts_of(plan.between(shape)));
+  REQUIRE(above.size() == 1);
+  return performed(above.front(), sums);
+}
+
+constexpr std::size_t elements = 16;
+
+// The sums of `shape`, one after the other, of what its ranks contribute.
+reference::buffer sums_of(const collective_shape& shape,
+                          const std::vector<reference::buffer>& contributions) {
+  std::vector<const float*> slots;
+  for (const auto& each : contributions)
+    slots.push_back(each.data());
+  canonical_sum sum{shape};
+  reference::buffer made(sum.sums() * elements);
+  sum.evaluate(slots, 0, elements, made.data(), store_kind::cached, 0, elements);
+  return made;
+}
+
+void contribute(std::vector<reference::buffer>& to, const collective_shape& shape, std::uint32_t rank,
+                const std::vector<reference::buffer>& values) {
+  for (auto& each : reference::contributions_of(shape, rank, values))
+    to.push_back(std::move(each));
+}
+
+// Flat, and in two levels.
+reference::buffer canonical(const collective_shape& shape, const std::vector<reference::buffer>& values) {
+  std::vector<reference::buffer> contributions;
+  for (std::uint32_t rank = 0; rank < shape.world; ++rank)
+    contribute(contributions, shape, rank, values);
+  return sums_of(shape, contributions);
+}
+reference::buffer summed(const level_plan& plan, const collective_shape& shape,
+                         const std::vector<reference::buffer>& values) {
+  std::vector<reference::buffer> nodes;
+  for (std::uint32_t number = 0; number < plan.hosts.size(); ++number) {
+    const auto& host = plan.hosts[number];
+    std::vector<reference::buffer> contributions;
+    for (std::uint32_t i = 0; i < host.ranks; ++i)
+      contribute(contributions, shape, host.first + i, values);
+    const auto sums = sums_of(plan.inside(shape, number), contributions);
+    for (auto at = sums.begin(); at != sums.end(); at += elements)
+      nodes.emplace_back(at, at + elements);
+  }
+  return sums_of(plan.between(shape), nodes);
+}
+
+TEST_CASE("level plan: both levels together perform the tree's additions, wherever ranks are (LP-1, LP-2)") {
+  const auto values = reference::shards_at(1, 24, elements);
   std::size_t planned = 0;
-  std::size_t refused = 0;
   // Every way of putting up to 9 ranks on hosts, in order: bit i says that rank i + 1 is on another one.
   for (std::uint32_t world = 1; world <= 9; ++world)
     for (std::uint32_t cuts = 0; cuts < 1U << (world - 1); ++cuts)
@@ -66,35 +122,45 @@ TEST_CASE("level plan: where there is one, both levels together perform the tree
           else
             ++ranks.back();
         const auto plan = level_plan::make(shards, ranks);
-        if (!plan) {
-          ++refused;
-          continue;
-        }
         CAPTURE(shards, ranks);
+        REQUIRE(plan.has_value() == (shards > world - ranks.back())); // the last host has shards, so all have
+        if (!plan) continue;
         ++planned;
-        REQUIRE(performed(*plan, shards, world) == written(0, shards));
+        collective_shape shape{generation_id{1}, world, shards, elements};
+        shape.members.resize(world);
+        REQUIRE(performed(*plan, shape) == written(0, shards));
+        REQUIRE(reference::same_bits(summed(*plan, shape, values), canonical(shape, values)));
+        shape.wire = element_type::bfloat16;
+        shape.wire_elements = elements;
+        REQUIRE(reference::same_bits(summed(*plan, shape, values), canonical(shape, values)));
       }
-  CHECK(planned > 500);
-  CHECK(refused > 500);
+  CHECK(planned == 9180); // of 12,264
 }
 
-TEST_CASE("level plan: it is refused where a host's ranks own no node, and found where all do (LP-1)") {
-  const auto fits = [](std::uint32_t shards, const hosts& ranks) {
-    return level_plan::make(shards, ranks).has_value();
+TEST_CASE("level plan: hosts own one node or several, and none without shards (LP-1)") {
+  const auto nodes = [](std::uint32_t shards, const hosts& ranks) {
+    hosts all;
+    if (const auto plan = level_plan::make(shards, ranks))
+      for (const auto& each : plan->hosts)
+        all.push_back(each.nodes);
+    return all;
   };
-  CHECK(fits(8, {2, 2}));
-  CHECK(fits(8, {4, 4}));
-  CHECK(fits(8, {2, 1, 1}));
-  CHECK(fits(8, {2, 2, 2})); // shares of 2, 2, 1, 1, 1, 1
-  CHECK(fits(7, {2, 2}));
-  CHECK(fits(3, {2, 1}));
-  CHECK(fits(96, {8, 8, 8}));
-  CHECK_FALSE(fits(8, {2, 1}));    // shares of 3, 3, 2
-  CHECK_FALSE(fits(8, {1, 2, 1})); // a node begins where its size allows
-  CHECK_FALSE(fits(8, {3, 1}));
-  CHECK_FALSE(fits(2, {2, 2})); // a host without shards
-  CHECK_FALSE(fits(8, {}));
-  CHECK_FALSE(fits(8, {2, 0, 2}));
+  CHECK(nodes(8, {2, 2}) == hosts{1, 1});
+  CHECK(nodes(8, {2, 1, 1}) == hosts{1, 1, 1});
+  CHECK(nodes(8, {2, 2, 2}) == hosts{1, 1, 1}); // shares of 2, 2, 1, 1, 1, 1
+  CHECK(nodes(7, {2, 2}) == hosts{1, 1});
+  CHECK(nodes(96, {8, 8, 8}) == hosts{1, 1, 1});
+  CHECK(nodes(8, {2, 1}) == hosts{2, 1}); // shares of 3, 3, 2
+  CHECK(nodes(8, {3, 1}) == hosts{2, 1});
+  CHECK(nodes(8, {1, 2, 1}) == hosts{1, 2, 1}); // a node begins where its size allows
+  CHECK(nodes(8, {1, 2}) == hosts{2, 2});
+  CHECK(nodes(21, {3, 4}) == hosts{2, 4});
+  const auto why = [](std::uint32_t shards, const hosts& ranks) {
+    return level_plan::make(shards, ranks).failure().text;
+  };
+  CHECK(why(2, {2, 2}) == "the workers of one host (ranks 2..3) hold no shards");
+  CHECK(why(8, {}) == "a world of 0 is not in 1.." + std::to_string(limits::workers_max));
+  CHECK(why(8, {2, 0, 2}) == "a host has no worker");
 }
 
 TEST_CASE("level plan: hosts are those of the members, one after the other; rank groups have no levels") {
@@ -113,11 +179,15 @@ TEST_CASE("level plan: hosts are those of the members, one after the other; rank
   const auto plan = on({0, 0, 1, 1}).value();
   CHECK(plan.between(shape).members[1].incarnation == incarnation_id{1, 3});
   CHECK(plan.between(shape).world == 2);
-  CHECK(plan.inside(shape, 1).shards == 4);
+  CHECK(plan.between(shape).cuts == std::vector<std::uint32_t>{0, 4, 8});
+  CHECK(plan.inside(shape, 1).world == 2);
+  CHECK(plan.inside(shape, 1).cuts == std::vector<std::uint32_t>{4, 6, 8});
   CHECK(plan.host_of(1) == 0);
   CHECK(plan.host_of(2) == 1);
+  CHECK(on({0, 0, 0, 1}));
+  CHECK(on({0, 1, 2, 3}).failure().text == "no two workers share a host");
   shape.group_bytes = 4096;
-  CHECK_FALSE(level_plan::make(shape));
+  CHECK(on({0, 0, 1, 1}).failure().text == "the job has rank groups, which two levels have not");
 }
 
 TEST_CASE("level plan: hosts as text") {

@@ -102,9 +102,19 @@ struct layout {
   std::vector<std::uint32_t> hosts; // by rank
   std::uint32_t shards;
 };
-const std::vector<layout> layouts{{{0, 0, 1, 1}, 8},      {{0, 0, 1, 1}, 7}, {{0, 0, 2, 1}, 8},
-                                  {{0, 0, 1}, 3},         {{5, 5, 5}, 8},    {{3, 3, 3, 3, 7}, 5},
-                                  {{0, 0, 1, 1, 2, 2}, 8}};
+const std::vector<layout> layouts{{{0, 0, 1, 1}, 8},
+                                  {{0, 0, 1, 1}, 7},
+                                  {{0, 0, 2, 1}, 8},
+                                  {{0, 0, 1}, 3},
+                                  {{5, 5, 5}, 8},
+                                  {{3, 3, 3, 3, 7}, 5},
+                                  {{0, 0, 1, 1, 2, 2}, 8},
+                                  // Hosts of several nodes.
+                                  {{0, 0, 1}, 8},
+                                  {{0, 0, 0, 1}, 8},
+                                  {{0, 1, 1}, 8},
+                                  {{0, 1, 1, 2}, 8},
+                                  {{0, 0, 0, 4, 4, 4, 4}, 21}};
 const ring_settings ways[]{{}, {.way = ring_way::slices, .piece_bytes = 64}};
 
 // A sum of `step` from every rank, answered or not, of contributions and parts that the seed draws.
@@ -235,7 +245,7 @@ TEST_CASE("two levels: what does not fit is refused") {
   CHECK(two_level_collective::made(good));
   CHECK_FALSE(two_level_collective::made(table[0].between.prepare(shape).value()));
   for (const auto* wrong : {"levels:", "levels:1:2*2", "levels:1:2*2:", "levels:1:2,1:ring:1:slices:64",
-                            "levels:2:2*2:ring:1:slices:64", "levels:1:1,3:ring:1:slices:64"})
+                            "levels:2:2*2:ring:1:slices:64", "levels:1:1,4:ring:1:slices:64"})
     CHECK_FALSE(any.connect(wrong, shape, rank_id{0}));
   CHECK_FALSE(any.connect(good, shape, rank_id{4}));
   CHECK_FALSE(any.connect(good, table.shape(2, 8, 100), rank_id{0}));

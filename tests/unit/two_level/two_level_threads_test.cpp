@@ -82,8 +82,18 @@ struct layout {
   std::uint32_t shards;
 };
 
-const layout layouts[]{{{2, 2}, 8}, {{2, 2}, 7},    {{2, 1, 1}, 8}, {{2, 1}, 3},
-                       {{3}, 8},    {{2, 2, 2}, 8}, {{4, 4}, 8}};
+const layout layouts[]{{{2, 2}, 8},
+                       {{2, 2}, 7},
+                       {{2, 1, 1}, 8},
+                       {{2, 1}, 3},
+                       {{3}, 8},
+                       {{2, 2, 2}, 8},
+                       {{4, 4}, 8},
+                       // Hosts of several nodes.
+                       {{2, 1}, 8},
+                       {{3, 1}, 8},
+                       {{1, 2, 1}, 8},
+                       {{3, 4}, 21}};
 const ring_settings small_pieces{.way = ring_way::slices, .piece_bytes = 4096};
 
 std::uint32_t world_of(const layout& where) {

@@ -36,7 +36,7 @@ std::optional<std::uint64_t> room_number(std::string_view descriptor) {
 expected<void> check(const collective_shape& shape) {
   const bool possible = shape.world > 0 && shape.world <= limits::workers_max && shape.shards > 0 &&
                         shape.shards <= limits::shards_max && shape.elements > 0 &&
-                        shape.elements <= limits::bulk_bytes_max / sizeof(float);
+                        shape.elements <= limits::bulk_bytes_max / sizeof(float) && cuts_fit(shape);
   if (possible) return {};
   return error{errc::bad_argument, "collective: impossible shape: world " + std::to_string(shape.world) +
                                        ", " + std::to_string(shape.shards) + " shards, " +
@@ -46,7 +46,7 @@ expected<void> check(const collective_shape& shape) {
 bool same(const collective_shape& a, const collective_shape& b) {
   return a.generation == b.generation && a.world == b.world && a.shards == b.shards &&
          a.elements == b.elements && a.group_bytes == b.group_bytes && a.wire == b.wire &&
-         a.wire_elements == b.wire_elements && a.kept == b.kept;
+         a.wire_elements == b.wire_elements && a.kept == b.kept && a.cuts == b.cuts;
 }
 
 } // namespace
@@ -64,7 +64,7 @@ public:
   explicit loopback_room(const collective_shape& shape)
       : shape_{shape}
       , plan_{shape}
-      , memory_{(plan_.slots() + std::size_t{1}) * stride_of(shape) * sizeof(float)}
+      , memory_{(plan_.slots() + std::size_t{plan_.sums()}) * stride_of(shape) * sizeof(float)}
       , seats_(shape.world) {
     for (std::uint32_t number = 0; number < plan_.slots(); ++number)
       inputs_.push_back(slot(number));
@@ -140,14 +140,16 @@ private:
     return memory_.as<float>().data() + number * stride_of(shape_);
   }
   [[nodiscard]] reduction result() {
-    // Alone, a rank owns the root: its contribution is the sum.
-    return {{shape_.world == 1 ? slot(0) : slot(plan_.slots()), shape_.elements}, rounds_};
+    // Alone, a rank owns each sum whole: its contributions are they.
+    return {{shape_.world == 1 ? slot(0) : slot(plan_.slots()), shape_.elements}, rounds_, stride_of(shape_)};
   }
   [[nodiscard]] error ended() const {
     return {errc::aborted, "generation " + to_string(shape_.generation) + " was ended"};
   }
   void finish_round() {
-    if (shape_.world > 1) plan_.evaluate(inputs_, 0, shape_.elements, slot(plan_.slots()));
+    if (shape_.world > 1)
+      plan_.evaluate(inputs_, 0, shape_.elements, slot(plan_.slots()), store_kind::cached, 0,
+                     stride_of(shape_));
     present_ = 0;
     ++rounds_;
     for (auto& seat : seats_)
@@ -171,7 +173,7 @@ private:
 
   const collective_shape shape_;
   canonical_sum plan_;
-  touched_memory memory_; // contributions of all ranks, then the sum
+  touched_memory memory_; // contributions of all ranks, then the sums
   std::vector<const float*> inputs_;
   std::shared_ptr<loopback_groups> groups_;
   mutable std::mutex mutex_;
