@@ -7,42 +7,18 @@
 
 #include <sys/resource.h>
 
-#include "tests/unit/collective/forked_ranks.hpp"
-#include "tests/unit/collective/group_misfits.hpp"
+#include "tests/unit/collective/group_for_ever.hpp"
 #include "transports/shm/shm_collective.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace forked_ranks;
-using group_worlds::player;
 
 TEST_CASE("rank group: the contract holds over shm processes (GR-1 to GR-5)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::shm_processes(4)));
   group_contract::an_abort_splits_nobody(*worlds::shm_processes(1), group_contract::shape_of(3, 8192), 6001,
                                          50);
-}
-
-// A sum (its arrivals are what the director sees), a call of all, and a ring of sends; for ever.
-int call_for_ever(communicator& member, std::uint32_t rank, const group_contract::known_values& known) {
-  const auto world = known.world();
-  const auto in = group_contract::slice(known.in[rank], 0, known.length);
-  for (;;) {
-    if (const auto sum = worlds::reduce(member); !sum) return sum.failure().code == errc::aborted ? ok : 2;
-    player one{member, rank};
-    one.call(one.group(), known.call(group_call::all_reduce), in, known.length);
-    const auto next = (rank + 1) % world, before = (rank + world - 1) % world;
-    const auto send = [&] { one.call(one.group(), known.call(group_call::send, next), in, 0); };
-    const auto receive = [&] {
-      one.call(one.group(), known.call(group_call::receive, before), {}, known.length);
-    };
-    rank == 0 ? (send(), receive()) : (receive(), send());
-    for (const auto& call : one.records()) {
-      if (call.failed_with(errc::aborted)) return ok;
-      if (!call.succeeded()) return 3;
-    }
-    if (one.records()[0].out != group_contract::slice(known.reduced[0], 0, known.length)) return 4;
-  }
 }
 
 struct three_processes {
@@ -53,7 +29,7 @@ struct three_processes {
         auto member = shm_collective{}.connect(descriptor, shape, rank_id{rank});
         if (!member) return 1;
         auto watcher = line.watch(**member);
-        const int result = call_for_ever(**member, rank, known);
+        const int result = group_contract::call_for_ever(**member, rank, known, [] {});
         watcher.join();
         return result;
       });

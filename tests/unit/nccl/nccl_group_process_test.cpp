@@ -12,8 +12,7 @@
 
 #include <unistd.h>
 
-#include "tests/unit/collective/forked_ranks.hpp"
-#include "tests/unit/collective/group_misfits.hpp"
+#include "tests/unit/collective/group_for_ever.hpp"
 #include "tests/unit/collective/world_processes.hpp"
 #include "tests/unit/nccl/gpu_fakes.hpp"
 #include "tests/unit/nccl/gpu_worlds.hpp"
@@ -36,28 +35,6 @@ TEST_CASE(
     "nccl group: the contract of rank groups holds between processes over FAKE libraries (GR-1 to GR-5, "
     "NG-1 to NG-3)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::gpu_processes(fakes())));
-}
-
-// A sum, a call of all and a ring of sends, for ever; 0 once they were aborted.
-int call_for_ever(communicator& member, std::uint32_t rank, const known_values& known,
-                  std::atomic<std::uint64_t>& calls) {
-  const auto in = group_contract::slice(known.in[rank], 0, known.length);
-  for (;; ++calls) {
-    if (const auto sum = worlds::reduce(member); !sum) return sum.failure().code == errc::aborted ? ok : 2;
-    player one{member, rank};
-    one.call(one.group(), known.call(group_call::all_reduce), in, known.length);
-    const auto next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
-    const auto send = [&] { one.call(one.group(), known.call(group_call::send, next), in, 0); };
-    const auto receive = [&] {
-      one.call(one.group(), known.call(group_call::receive, before), {}, known.length);
-    };
-    rank == 0 ? (send(), receive()) : (receive(), send());
-    for (const auto& call : one.records()) {
-      if (call.failed_with(errc::aborted)) return ok;
-      if (!call.succeeded()) return 3;
-    }
-    if (one.records()[0].out != group_contract::slice(known.reduced[0], 0, known.length)) return 4;
-  }
 }
 
 // In the next generation: everything once.
@@ -103,7 +80,7 @@ private:
     auto member = process.connect(first, shape_of(1, ranks), rank_id{rank});
     if (!member) return 11;
     auto watcher = line_.watch(**member);
-    const int result = call_for_ever(**member, rank, known_, calls_->counts[rank]);
+    const int result = group_contract::call_for_ever(**member, rank, known_, [&] { ++calls_->counts[rank]; });
     watcher.join();
     member->reset();
     if (result != ok || rank == 1) return result;

@@ -5,6 +5,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "tests/unit/collective/collective_contract.hpp"
+#include "tests/unit/collective/whole_sum.hpp"
 #include "tests/unit/ring/ring_table.hpp"
 
 namespace troupe {
@@ -30,13 +31,7 @@ void sums_hold(ring_table& table, const collective_shape& shape, std::uint64_t s
       table.reduce(rank);
     }
     table.run();
-    for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
-      CAPTURE(step, rank);
-      REQUIRE(table[rank].answer.has_value());
-      REQUIRE(table[rank].answer->has_value());
-      CHECK((*table[rank].answer)->number == step); // CO-4
-      REQUIRE(reference::same_bits((*table[rank].answer)->sum, sum));
-    }
+    test::all_have(table, shape, step, sum);
   }
 }
 

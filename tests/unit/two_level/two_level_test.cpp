@@ -10,6 +10,7 @@
 
 #include "tests/support/drawn_order.hpp"
 #include "tests/unit/collective/reference.hpp"
+#include "tests/unit/collective/whole_sum.hpp"
 #include "transports/loopback/collective/loopback_collective.hpp"
 #include "transports/loopback/loopback_transport.hpp"
 #include "transports/ring/ring_collective.hpp"
@@ -144,14 +145,7 @@ void sums_hold(level_table& table, const collective_shape& shape, std::uint64_t 
   for (std::uint64_t step = 1; step <= steps; ++step) {
     call_all(table, shape, step);
     table.run();
-    const auto sum = reference::sum_at(step, shape.shards, shape.elements);
-    for (std::uint32_t rank = 0; rank < shape.world; ++rank) {
-      CAPTURE(step, rank);
-      REQUIRE(table[rank].answer.has_value());
-      REQUIRE(table[rank].answer->has_value());
-      CHECK((*table[rank].answer)->number == step); // CO-4
-      REQUIRE(reference::same_bits((*table[rank].answer)->sum, sum));
-    }
+    test::all_have(table, shape, step, reference::sum_at(step, shape.shards, shape.elements));
   }
 }
 
