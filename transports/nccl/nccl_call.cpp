@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/policy/line_slice.hpp"
 #include "transports/nccl/limits.hpp"
 
 namespace troupe {
@@ -264,12 +265,8 @@ std::size_t nccl_call::piece_elements() const {
 
 // Of the piece, what `rank` reduces; cut at lines.
 nccl_call::span_of nccl_call::slice_of(std::uint32_t rank) const {
-  const auto line_elements = nccl_boxes::line_bytes / size_of(what_.type);
-  const auto lines = (piece_.count + line_elements - 1) / line_elements;
-  const auto cut = [&](std::size_t position) {
-    return std::min(lines * position / seat_->world() * line_elements, piece_.count);
-  };
-  return {cut(rank), cut(rank + std::size_t{1}) - cut(rank)};
+  const auto slice = line_slice(piece_.count, size_of(what_.type), seat_->world(), rank);
+  return {slice.begin, slice.size()};
 }
 
 } // namespace troupe

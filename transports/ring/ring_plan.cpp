@@ -7,13 +7,12 @@
 
 #include "runtime/policy/canonical_plan.hpp"
 #include "runtime/policy/entry_list.hpp"
+#include "runtime/policy/line_slice.hpp"
 #include "runtime/policy/wire_format.hpp"
 #include "transports/ring/limits.hpp"
 
 namespace troupe {
 namespace {
-
-constexpr std::size_t line_elements = 64 / sizeof(float);
 
 constexpr std::uint32_t exchange_slots_max = 4; // messages to one rank that nothing holds back
 
@@ -76,11 +75,7 @@ double cost_of(ring_way way, const collective_shape& shape) {
 } // namespace
 
 element_range slice_of(std::size_t elements, std::uint32_t world, std::uint32_t rank) {
-  const auto lines = (elements + line_elements - 1) / line_elements;
-  const auto cut = [&](std::size_t position) {
-    return std::min(lines * position / world * line_elements, elements);
-  };
-  return {cut(rank), cut(rank + std::size_t{1})};
+  return line_slice(elements, sizeof(float), world, rank);
 }
 
 std::size_t pieces_of(const element_range& slice, std::size_t piece_elements) {

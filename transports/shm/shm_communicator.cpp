@@ -5,16 +5,13 @@
 #include <utility>
 
 #include "runtime/base/invariant.hpp"
+#include "runtime/policy/line_slice.hpp"
 #include "transports/shm/limits.hpp"
 #include "transports/shm/shm_group.hpp"
 
 namespace troupe {
 
-namespace {
-
-constexpr std::size_t line_elements = 64 / sizeof(float);
-
-} // namespace
+namespace {} // namespace
 
 shm_communicator::shm_communicator(std::shared_ptr<segment> memory, const collective_shape& shape,
                                    rank_id rank, wait_tuning tuning, executor* lane)
@@ -178,11 +175,8 @@ float* shm_communicator::exchange_slot(std::uint32_t set, std::uint32_t number) 
 }
 
 element_range shm_communicator::slice_of(element_range part) const {
-  const auto lines = (part.size() + line_elements - 1) / line_elements;
-  const auto cut = [&](std::size_t position) {
-    return part.begin + std::min(lines * position / shape_.world * line_elements, part.size());
-  };
-  return {cut(rank_), cut(rank_ + std::size_t{1})};
+  const auto slice = line_slice(part.size(), sizeof(float), shape_.world, rank_);
+  return {part.begin + slice.begin, part.begin + slice.end};
 }
 
 } // namespace troupe

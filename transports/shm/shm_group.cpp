@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/base/limits.hpp"
+#include "runtime/policy/line_slice.hpp"
 #include "transports/shm/limits.hpp"
 
 namespace troupe {
@@ -162,12 +163,8 @@ expected<void> shm_group::all_reduce_slices(const group_operation& what, piece p
 // The slice of `count` elements that `rank` reduces; cut at cache lines.
 shm_group::piece shm_group::slice_of(const group_operation& what, std::size_t count,
                                      std::uint32_t rank) const {
-  const auto line_elements = line_bytes / size_of(what.type);
-  const auto lines = (count + line_elements - 1) / line_elements;
-  const auto cut = [&](std::size_t position) {
-    return std::min(lines * position / seat_.world * line_elements, count);
-  };
-  return {cut(rank), cut(rank + std::size_t{1}) - cut(rank)};
+  const auto slice = line_slice(count, size_of(what.type), seat_.world, rank);
+  return {slice.begin, slice.size()};
 }
 
 expected<std::unique_ptr<rank_group>> shm_group::split(std::span<const std::uint32_t> ranks) {
