@@ -125,6 +125,10 @@ void trainer::connect(generation_id generation, const std::string& descriptor, r
   auto place = std::make_shared<std::string>(descriptor);
   auto meeting = std::make_shared<collective_shape>(shape(generation, members));
   outside_.compute.queue().post([this, generation, place, rank, meeting] {
+    { // the next one may need what this one holds
+      const std::lock_guard lock{communicator_mutex_};
+      communicator_.reset();
+    }
     auto made = outside_.collectives.connect(*place, *meeting, rank);
     expected<void> result;
     if (made) {

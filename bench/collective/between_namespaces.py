@@ -1,10 +1,11 @@
 """The sum of gradients between two network namespaces, beside the transport under it and Gloo.
 
 Usage:  sudo python3 bench/collective/between_namespaces.py [--build build] [--repetitions 3]
-                                                            [--two-levels [2+2]] [--shards N]
+                                                            [--two-levels [2+2]] [--shards N] [--rate 2gbit]
 Output: a table of medians of the repetitions, whose programs take turns, and the ratios that are asked for.
 The time of a sum is that of its slower rank; every rank rewrites its input before each. `transport` moves the
 bytes of the sum, one transfer each way at the same time, over sessions as a job has them.
+`--rate`: what the cable carries each way (tc tbf); without it, as much as the processors do.
 With `--two-levels` instead: so many ranks in each namespace; over the network between all, and in two
 levels, memory first. `flat / levels`: the median of pairs that ran one after the other. `cable`: what passes
 between the namespaces for one sum, both ways, with all headers.
@@ -79,6 +80,7 @@ def main():
     options.add_argument("--repetitions", type=int, default=3, help="of every program, by turns (3)")
     options.add_argument("--two-levels", nargs="?", const="2+2", metavar="RANKS+RANKS",
                          help="so many ranks a side (2+2), flat and in levels")
+    options.add_argument("--rate", help="of the cable each way, such as 2gbit (no limit)")
     options.add_argument("--shards", type=int, help="of the sums in levels (one a rank)")
     chosen = options.parse_args()
     missing = permitted()
@@ -87,6 +89,8 @@ def main():
         return 77
     times, cables = {}, {}
     with Cable() as cable:
+        if chosen.rate:
+            cable.slow_down(chosen.rate)
         for turn in range(chosen.repetitions):
             print(f"turn {turn + 1} of {chosen.repetitions}", file=sys.stderr)
             if chosen.two_levels:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "process"))
-from namespaces import Cable, permitted, sh  # noqa: E402
+from namespaces import Cable, permitted  # noqa: E402
 
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20}
 LAYERS = 16
@@ -28,12 +28,6 @@ def bytes_of(text):
     if not known:
         raise argparse.ArgumentTypeError(f"'{text}' is no size such as 512KiB or 4MiB")
     return int(known[1]) * UNITS[known[2]]
-
-
-def slow_down(cable, rate):
-    for name, device, _ in cable.sides.values():
-        sh("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate,
-           "burst", "64kb", "latency", "100ms")
 
 
 def step(chosen, cable, **options):
@@ -62,7 +56,7 @@ def main():
         return 77
     rows = []
     with Cable() as cable:
-        slow_down(cable, chosen.rate)
+        cable.slow_down(chosen.rate)
         for turn in range(chosen.rounds):
             total = step(chosen, cable, backward="none")
             layer = {"backward": chosen.backward, "layer_us": 1000 * total / LAYERS}

@@ -118,6 +118,18 @@ finding judge_bandwidth(const doctor_facts& facts) {
               "free the processors of other work; replacements get their state this slowly");
 }
 
+finding judge_gpus(const doctor_facts& facts) {
+  const auto& gpu = facts.gpu;
+  if (!gpu.found.empty()) return ok(gpu.found);
+  if (gpu.asked.empty())
+    return ok("not asked for" +
+              (gpu.missing.empty() ? "" : ": " + gpu.missing.substr(0, gpu.missing.find("; "))));
+  const auto cut = std::min(gpu.missing.find("; "), gpu.missing.size());
+  return fail(gpu.asked + ": " + gpu.missing.substr(0, cut),
+              cut == gpu.missing.size() ? "use --device cpu"
+                                        : gpu.missing.substr(cut + 2) + ", or use --device cpu");
+}
+
 finding judge_shm(const doctor_facts& facts) {
   if (!facts.shm_total || !facts.shm_free)
     return fail("/dev/shm is not there", "mount -t tmpfs tmpfs /dev/shm (containers: --shm-size=1g)");
@@ -174,6 +186,7 @@ const std::vector<check>& all_checks() {
       {"message time", judge_half_rtt},
       {"bandwidth", judge_bandwidth},
       {"all-reduce", judge_reduce},
+      {"GPUs", judge_gpus},
       {"master address", judge_master_address},
       {"ranks", judge_ranks},
       {"shared memory", judge_shm},

@@ -1,6 +1,6 @@
 // `troupe doctor`: looks at this machine before a job does; each check a line with ok, warn or FAIL.
 //
-//   troupe doctor [--transport tcp|shm] [--workers N] [--data DIR] [--json]
+//   troupe doctor [--transport tcp|shm] [--workers N] [--device cpu|cuda:N] [--data DIR] [--json]
 //
 // Exit codes: 0 no FAIL, 1 there is one, 2 usage.
 #pragma once
@@ -18,6 +18,7 @@ namespace troupe {
 struct doctor_options {
   std::string transport{"tcp"};
   std::uint32_t workers{2};
+  std::string device{"cpu"};
   std::string data{"/usr/share/datasets/fashion-mnist"};
   bool json{false};
   std::string probe{"path"}; // what a process that the doctor started takes part in: path, all-reduce

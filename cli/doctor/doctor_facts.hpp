@@ -33,6 +33,13 @@ struct reduce_facts {
   std::string failure{}; // what was told; where there is trouble
 };
 
+// What `--device cuda:N` would find.
+struct gpu_facts {
+  std::string asked{};   // "cuda:0"; empty: nothing is asked of GPUs
+  std::string found{};   // empty: something is missing
+  std::string missing{}; // "what; remedy"
+};
+
 // A library whose header was read when this program was built, and that is loaded now.
 struct library_facts {
   std::string name;
@@ -47,6 +54,7 @@ struct doctor_facts {
   std::optional<path_facts> path;
   std::string path_failure; // why there is no path
   reduce_facts reduce;
+  gpu_facts gpu;
   std::map<std::string, std::string> environment;   // of launchers and of UCX
   std::optional<std::uint64_t> shm_total, shm_free; // /dev/shm, bytes; nothing: not there
   std::uint64_t open_files_soft{0}, open_files_hard{0};

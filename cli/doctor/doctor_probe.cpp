@@ -14,6 +14,8 @@
 
 #include "cli/doctor/environment_checks.hpp"
 #include "cli/doctor/reduce_probe.hpp"
+#include "runtime/policy/job_settings.hpp"
+#include "transports/nccl/gpu_libraries.hpp"
 #include "transports/ucx/lanes.hpp"
 
 namespace troupe::doctor {
@@ -80,6 +82,21 @@ void probe_dataset(doctor_facts& into, const std::string& directory) {
   }
 }
 
+gpu_facts probe_gpu(const std::string& device) {
+  gpu_facts out;
+  const auto asked = gpu_of(device);
+  if (asked) out.asked = device;
+  const auto loaded = gpu_libraries::load(gpu_library_names::from_environment(), asked.value_or(0));
+  if (!loaded) {
+    out.missing = loaded.failure().text;
+    return out;
+  }
+  out.found = std::to_string(loaded->devices) + (loaded->devices == 1 ? " device" : " devices") + ", CUDA " +
+              cuda_version_text(loaded->cuda_version) + ", NCCL " + nccl::version_text(loaded->has.version) +
+              (loaded->fake ? " (FAKE libraries)" : "");
+  return out;
+}
+
 } // namespace
 
 doctor_facts probe_machine(const probe_settings& settings) {
@@ -98,6 +115,7 @@ doctor_facts probe_machine(const probe_settings& settings) {
   else
     out.path_failure = path.failure().text;
   out.reduce = probe_reduce(settings.workers);
+  out.gpu = probe_gpu(settings.device); // last: no process is forked once CUDA was asked
   return out;
 }
 

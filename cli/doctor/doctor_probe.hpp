@@ -13,6 +13,7 @@ struct probe_settings {
   std::string transport{"tcp"}; // as --transport takes it
   std::uint32_t workers{2};     // that try an all-reduce
   std::string data;             // the folder of the main example's dataset
+  std::string device;           // cpu, or the cuda:N that is asked for
 };
 
 // `path` and `path_failure` as two processes of this program find them; all other facts at once.

@@ -10,6 +10,7 @@ collective_choice choice_of(std::string_view setting) {
 }
 
 expected<std::string> host_collectives::prepare(const collective_shape& shape) {
+  if (gpu_ != nullptr) return gpu_->sums().prepare(shape);
   const auto elsewhere =
       std::ranges::find_if(shape.members, [](const collective_member& each) { return each.host != 0; });
   const bool one_host = elsewhere == shape.members.end();
@@ -37,11 +38,15 @@ void host_collectives::use_levels_or_say_why(const collective_shape& shape) {
 }
 
 std::vector<std::uint64_t> host_collectives::arrivals() const {
-  return used_->arrivals();
+  return gpu_ != nullptr ? gpu_->sums().arrivals() : used_->arrivals();
 }
 
 expected<std::unique_ptr<communicator>>
 host_collectives::connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) {
+  if (nccl_collective::made(descriptor) != (gpu_ != nullptr))
+    return error{errc::bad_argument, gpu_ != nullptr ? "the job does not sum on GPUs, and this worker does"
+                                                     : "the job sums on GPUs, and this worker has none"};
+  if (gpu_ != nullptr) return gpu_->sums().connect(descriptor, shape, rank);
   if (two_level_collective::made(descriptor)) return levels_.connect(descriptor, shape, rank);
   inside_.end_generation(); // nobody sums in what this process made for its host before
   if (ring_collective::made(descriptor)) return ring_.connect(descriptor, shape, rank);

@@ -1,7 +1,7 @@
 // Host collectives: the collectives of a real process, of which each generation uses one.
 //
-// Flow:     director: shape -> [choice] -> shm, ring, or both -> descriptor -> member: the one that made it
-// Owns:     all of them.
+// Flow:     director: shape -> [choice] -> shm, ring, both, or NCCL -> descriptor -> member: who made it
+// Owns:     all of them but NCCL's.
 // Runs on:  as the collective seam says; `choose` before the first `prepare`.
 // Fails:    errc::bad_argument: shared memory is demanded for members that have none in common.
 // Why:      docs/design/0038-jobs-across-hosts.md, docs/design/0047-sums-in-two-levels.md
@@ -9,6 +9,7 @@
 
 #include <string_view>
 
+#include "cli/run/host_gpu.hpp"
 #include "transports/ring/ring_collective.hpp"
 #include "transports/shm/shm_collective.hpp"
 #include "transports/two_level/level_plan.hpp"
@@ -36,10 +37,11 @@ public:
       , levels_{loop, device, inside_, ring_} {}
 
   void choose(collective_choice which) { choice_ = which; } // the director's; members go by the descriptor
+  void use(host_gpu& gpu) { gpu_ = &gpu; }                  // sums are NCCL's; it outlives this
 
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
   [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
-  [[nodiscard]] std::string kind() const override { return used_->kind(); }
+  [[nodiscard]] std::string kind() const override { return gpu_ != nullptr ? gpu_->kind() : used_->kind(); }
   [[nodiscard]] std::string why() const override { return why_; }
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
@@ -51,6 +53,7 @@ public:
 private:
   void use_levels_or_say_why(const collective_shape& shape);
 
+  host_gpu* gpu_{nullptr};
   collective_choice choice_{collective_choice::automatic};
   shm_collective shm_;
   shm_collective inside_; // of a host, made by one of its members; used on the device only

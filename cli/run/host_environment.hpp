@@ -5,8 +5,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "cli/run/host_collectives.hpp"
+#include "cli/run/host_gpu.hpp"
 #include "runtime/host/cpu_device.hpp"
 #include "runtime/host/event_loop.hpp"
 #include "runtime/host/host_clock.hpp"
@@ -24,8 +26,9 @@ namespace troupe {
 
 class host_environment {
 public:
-  [[nodiscard]] static expected<std::unique_ptr<host_environment>> open(log_level quietest,
-                                                                        ucx_settings lanes = {});
+  // `gpu`: what of GPUs is used, if anything; sums are NCCL's then.
+  [[nodiscard]] static expected<std::unique_ptr<host_environment>>
+  open(log_level quietest, ucx_settings lanes = {}, const std::optional<gpu_use>& gpu = {});
   ~host_environment();
 
   [[nodiscard]] environment& env() { return *env_; }
@@ -35,6 +38,8 @@ public:
   [[nodiscard]] host_entropy& random() { return random_; }
   [[nodiscard]] host_clock& clock() { return clock_; }
   [[nodiscard]] staging& stage() { return stage_; }
+  // Lets a GPU's communicators end in order. After `loop().run()`, once nobody uses them.
+  void rest_gpu();
   // Let what was posted to these threads finish; the loop no longer runs.
   void finish_reading() { reader_.finish(); }
   void finish_storage() { storage_thread_.finish(); }
@@ -54,6 +59,7 @@ private:
   host_process processes_{loop_};
   thread_executor lane_{"troupe-sums"}; // parts of sums, while the device computes
   std::unique_ptr<ucx_transport> network_;
+  std::unique_ptr<host_gpu> gpu_; // outlives the thread that calls it
   cpu_device compute_;
   host_collectives collectives_{loop_, compute_.queue(), lane_};
   thread_executor reader_{"troupe-reader"};

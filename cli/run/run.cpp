@@ -1,6 +1,5 @@
 #include "cli/run/run.hpp"
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -8,7 +7,6 @@
 
 #include "cli/run/program_note.hpp"
 #include "cli/run/run_roles.hpp"
-#include "transports/nccl/gpu_libraries.hpp"
 #include "transports/ucx/lanes.hpp"
 
 namespace troupe {
@@ -19,13 +17,6 @@ expected<void> check_supported(const job_settings& settings) {
   const auto refuse = [](const std::string& what, const std::string& why) {
     return error{errc::bad_argument, what + ": " + why};
   };
-  if (settings.device.starts_with("cuda:")) {
-    const auto index = static_cast<std::uint32_t>(std::strtoul(settings.device.c_str() + 5, nullptr, 10));
-    const auto loaded = gpu_libraries::load({}, index);
-    return refuse("--device " + settings.device,
-                  (loaded ? "programs do not use GPUs yet" : loaded.failure().text) +
-                      "; accepted: auto, cpu");
-  }
   if (!settings.metrics.empty()) {
     return refuse("--metrics " + settings.metrics,
                   "this build serves no metrics; use --events and --summary");
@@ -38,8 +29,8 @@ expected<void> check_supported(const job_settings& settings) {
 
 } // namespace
 
-expected<std::unique_ptr<host_environment>> open_host(const std::string& transport,
-                                                      const std::string& network) {
+expected<std::unique_ptr<host_environment>>
+open_host(const std::string& transport, const std::string& network, const std::optional<gpu_use>& gpu) {
   std::string there;
   if (auto* all = ::if_nameindex(); all != nullptr) {
     for (const auto* one = all; one->if_index != 0; ++one)
@@ -50,7 +41,10 @@ expected<std::unique_ptr<host_environment>> open_host(const std::string& transpo
     return error{errc::bad_argument, "--network " + network + ": no such device; accepted: " + there};
   auto lanes = settings_for(transport);
   lanes.devices = network;
-  return host_environment::open(log_level::warning, std::move(lanes));
+  auto made = host_environment::open(log_level::warning, std::move(lanes), gpu);
+  if (made || !gpu || made.failure().code != errc::bad_argument) return made;
+  return error{errc::bad_argument, "--device cuda:" + std::to_string(gpu->index) + ": " +
+                                       made.failure().text + "; accepted: auto, cpu"};
 }
 
 int run(const training_graph& graph, int argc, char** argv) {

@@ -153,6 +153,7 @@ process_spec worker_spec(const director_run& run, const job_settings& settings) 
   // A worker opens its transport before it learns the job's settings: its address is part of what it offers.
   spec.environment.push_back(std::string{transport_variable} + "=" + settings.transport);
   spec.environment.push_back(std::string{network_variable} + "=" + settings.network);
+  spec.environment.push_back(std::string{device_variable} + "=" + settings.device);
   spec.environment.push_back(std::string{token_variable} + "=" + std::to_string(run.secret.get()));
   spec.inherited_fds.push_back(run.secret.get());
   if (run.tls) spec.environment.push_back(std::string{tls_director_variable} + "=" + run.tls->digest());
@@ -162,6 +163,23 @@ process_spec worker_spec(const director_run& run, const job_settings& settings) 
   }
   if (run.guard) spec.inherited_fds.push_back(run.guard->fd());
   return spec;
+}
+
+std::optional<gpu_use> gpu_of_director(const job_settings& settings) {
+  if (!settings.gpu()) return std::nullopt;
+  return gpu_use{.index = *settings.gpu(), .prepares_only = true, .end_process = {}};
+}
+
+// Each worker that is started here has a device of its own.
+expected<void> check_gpus(const job_settings& settings) {
+  const auto here = settings.workers - settings.external;
+  if (!settings.gpu() || here == 0) return {};
+  const auto first = *settings.gpu();
+  auto found = host_gpu::look(first, first + here - 1);
+  if (found) return {};
+  return error{errc::bad_argument,
+               "--device " + settings.device + ": " + found.failure().text + "; " + std::to_string(here) +
+                   " workers are started here, on a device each; " + "accepted: auto, cpu"};
 }
 
 void warn_of_spinning(director_run& run, const training_graph& graph, const job_settings& settings) {
@@ -176,7 +194,8 @@ void warn_of_spinning(director_run& run, const training_graph& graph, const job_
 expected<void> compose(director_run& run, const training_graph& graph, const job_settings& settings) {
   if (auto possible = check_output("--events", settings.events); !possible) return possible;
   if (auto possible = check_output("--summary", settings.summary); !possible) return possible;
-  auto host = open_host(settings.transport, settings.network);
+  if (auto there = check_gpus(settings); !there) return there;
+  auto host = open_host(settings.transport, settings.network, gpu_of_director(settings));
   if (!host) return host.failure();
   run.host = std::move(*host);
   run.host->collectives().choose(choice_of(settings.collective));
@@ -184,6 +203,8 @@ expected<void> compose(director_run& run, const training_graph& graph, const job
   if (settings.transport == "shm") run.people->write(graph.identity().name + ": " + shm_warning() + "\n");
   if (const auto events = events_warning(); !events.empty())
     run.people->write(graph.identity().name + ": " + events + "\n");
+  if (settings.gpu() && run.host->collectives().kind() != "nccl")
+    run.people->write(graph.identity().name + ": FAKE libraries of CUDA and NCCL: no GPU takes part\n");
   warn_of_spinning(run, graph, settings);
   run.host->loop().spin_for(settings.spin);
   if (auto opened = open_door(run, settings); !opened) return opened;

@@ -1,6 +1,8 @@
 // The roles of one program; private to this room.
 #pragma once
 
+#include <optional>
+
 #include "actors/graph/training_graph.hpp"
 #include "cli/options/program_options.hpp"
 #include "cli/run/host_environment.hpp"
@@ -14,6 +16,7 @@ inline constexpr duration launched_join_deadline = 5 * detect_after_default;
 inline constexpr const char* role_variable = "TROUPE_ROLE";
 inline constexpr const char* transport_variable = "TROUPE_TRANSPORT"; // absent: tcp
 inline constexpr const char* network_variable = "TROUPE_NETWORK";     // absent: lo
+inline constexpr const char* device_variable = "TROUPE_DEVICE";       // absent: no GPU
 inline constexpr const char* token_variable = "TROUPE_TOKEN_FD";      // number of an inherited descriptor
 // SHA-256 of the director's certificate; absent: no TLS
 inline constexpr const char* tls_director_variable = "TROUPE_TLS_DIRECTOR";
@@ -26,9 +29,10 @@ inline constexpr const char* tls_key_variable = "TROUPE_TLS_KEY";
 [[nodiscard]] int run_worker(const training_graph& graph);
 [[nodiscard]] int run_joiner(const training_graph& graph, const job_settings& settings);
 
-// The real seams, with UCX on that device. errc::bad_argument for a device that is not there.
-[[nodiscard]] expected<std::unique_ptr<host_environment>> open_host(const std::string& transport,
-                                                                    const std::string& network);
+// The real seams, with UCX on that network device, and what is used of GPUs. errc::bad_argument for a device
+// that is not there.
+[[nodiscard]] expected<std::unique_ptr<host_environment>>
+open_host(const std::string& transport, const std::string& network, const std::optional<gpu_use>& gpu);
 
 // One line on standard error: "PROGRAM: what is wrong"; returns the exit code of the error.
 int say_error(const training_graph& graph, const error& cause);

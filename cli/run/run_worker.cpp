@@ -30,6 +30,7 @@ struct worker_run {
   std::int64_t slot{-1};
   std::string transport{"tcp"}; // as --transport takes it
   bool launched{false};         // by a director: it reports for us
+  bool sums_on_gpu{false};
   int exit_code{exit_not_started};
 };
 
@@ -40,6 +41,10 @@ std::optional<long> number_in_environment(const char* name) {
   const auto* end = text + std::strlen(text);
   const auto parsed = std::from_chars(text, end, value);
   return parsed.ptr == end && parsed.ec == std::errc{} ? std::optional{value} : std::nullopt;
+}
+
+std::uint32_t slot_of(std::int64_t number) { // -1: from outside
+  return number < 0 ? 0 : static_cast<std::uint32_t>(number);
 }
 
 // Why this process is about to end, where its parent can read it after any death.
@@ -59,7 +64,20 @@ void end(worker_run& run, const training_graph& graph, int code, const std::stri
   run.host->loop().stop();
 }
 
-// Each end of a path chooses its lanes for itself: both must choose from the same ones.
+// The device of a worker that was told `device`: its own where several were started together.
+std::optional<gpu_use> gpu_of_worker(worker_run& run, std::string_view device, std::uint32_t slot) {
+  const auto first = gpu_of(device);
+  if (!first) return std::nullopt;
+  run.sums_on_gpu = true;
+  return gpu_use{
+      .index = *first + slot, .prepares_only = false, .end_process = [&run](const std::string& why) {
+        note_cause(run, why);
+        run.host->env().self.exit_now(exit_code_of(errc::device_failed));
+      }};
+}
+
+// Each end of a path chooses its lanes for itself: both must choose from the same ones. A sum needs all of
+// its ranks on GPUs, or none.
 expected<void> take_settings(const worker_run& run, const join_answer& joined) {
   const auto given = decode_handout(joined.settings);
   if (!given) return given.failure();
@@ -67,6 +85,11 @@ expected<void> take_settings(const worker_run& run, const join_answer& joined) {
     return error{errc::bad_argument,
                  "--transport " + run.transport +
                      ": the job runs with another one; accepted: " + given->settings.transport};
+  const auto device_of_job = given->settings.device;
+  if (gpu_of(device_of_job).has_value() != run.sums_on_gpu)
+    return error{errc::bad_argument, std::string{run.sums_on_gpu ? "--device cuda:N: the job sums on CPUs"
+                                                                 : "--device auto: the job sums on GPUs"} +
+                                         "; accepted: " + (run.sums_on_gpu ? "auto, cpu" : "cuda:N")};
   run.host->loop().spin_for(given->settings.spin);
   return {};
 }
@@ -79,7 +102,7 @@ void begin(worker_run& run, const training_graph& graph, const join_answer& join
       {.env = run.host->env(),
        .stage = run.host->stage(),
        .pid = ::getpid(),
-       .slot = static_cast<std::uint32_t>(run.slot < 0 ? 0 : run.slot),
+       .slot = slot_of(run.slot),
        .machine = host_identity(),
        .joined_from_outside = run.slot < 0,
        .over = [&run, &graph](int code, const std::string& cause) { end(run, graph, code, cause); }},
@@ -114,6 +137,7 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
   run.host->finish_reading();
   run.host->finish_storage();
   run.work.reset();
+  run.host->rest_gpu();
   return run.exit_code;
 }
 
@@ -135,13 +159,14 @@ int run_worker(const training_graph& graph) {
   const char* transport = std::getenv(transport_variable);
   if (transport != nullptr) run.transport = transport;
   const auto network = text_in_environment(network_variable);
-  auto host = open_host(run.transport, network.empty() ? "lo" : network);
+  const auto slot = number_in_environment(slot_variable);
+  const auto gpu = gpu_of_worker(run, text_in_environment(device_variable), slot_of(slot.value_or(0)));
+  auto host = open_host(run.transport, network.empty() ? "lo" : network, gpu);
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   // A terminal's Ctrl-C goes to all its processes; how the job ends is the director's decision.
   const signal_watcher ignored{run.host->loop(), {SIGINT}, [](int) {}};
   const char* endpoint = std::getenv(endpoint_variable);
-  const auto slot = number_in_environment(slot_variable);
   const auto token_fd = number_in_environment(token_variable);
   if (endpoint == nullptr || !slot || !token_fd) {
     return say_error(graph, {errc::bad_argument, "TROUPE_ROLE=worker is set by a director only; unset it"});
@@ -160,7 +185,7 @@ int run_worker(const training_graph& graph) {
 
 int run_joiner(const training_graph& graph, const job_settings& settings) {
   worker_run run{.transport = settings.transport};
-  auto host = open_host(run.transport, settings.network);
+  auto host = open_host(run.transport, settings.network, gpu_of_worker(run, settings.device, 0));
   if (!host) return say_error(graph, host.failure());
   run.host = std::move(*host);
   if (settings.token_file.empty()) {

@@ -7,6 +7,7 @@
 namespace troupe::limits {
 
 inline constexpr std::uint32_t workers_max = 1024;
+inline constexpr std::uint32_t gpus_max = 64; // of a machine
 inline constexpr std::uint32_t shards_max = 4096;
 inline constexpr std::uint32_t rank_groups_max = 32; // of one communicator, the first one included
 inline constexpr std::uint32_t global_batch_max = 1U << 20;

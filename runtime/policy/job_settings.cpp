@@ -41,11 +41,7 @@ bool is_endpoint(std::string_view text, unsigned port_min) {
 }
 
 bool is_device(std::string_view text) {
-  if (text == "auto" || text == "cpu") return true;
-  if (!text.starts_with("cuda:")) return false;
-  unsigned index = 0;
-  const auto [rest, status] = std::from_chars(text.data() + 5, text.data() + text.size(), index);
-  return status == std::errc{} && rest == text.data() + text.size() && index < 64;
+  return text == "auto" || text == "cpu" || gpu_of(text);
 }
 
 // A list, or a number of a port, would be UCX's language.
@@ -89,6 +85,19 @@ result check_workers(const job_settings& s) {
   return {};
 }
 
+// Sums on GPUs are of whole float32 gradients, and NCCL's.
+result check_gpu(const job_settings& s) {
+  if (!s.gpu()) return {};
+  const auto beside = [&s](const std::string& option, const std::string& value, const std::string& accepted) {
+    return refused("--device", s.device, option + " " + value + " is not summed on GPUs",
+                   option + " " + accepted + ", or --device cpu");
+  };
+  if (s.wire != "float32") return beside("--wire", s.wire, "float32");
+  if (s.top_k != 0) return beside("--top-k", format_number(s.top_k), "0");
+  if (s.collective != "auto") return beside("--collective", s.collective, "auto");
+  return {};
+}
+
 result check_top_k(const job_settings& s) {
   if (s.top_k == 0) return {};
   const auto value = format_number(s.top_k);
@@ -110,6 +119,7 @@ result check_batch(const job_settings& s) {
   if (s.wire != "float32" && s.wire != "float16" && s.wire != "bfloat16")
     return refused("--wire", s.wire, "no such format", "float32, float16, bfloat16");
   if (auto r = check_top_k(s); !r) return r;
+  if (auto r = check_gpu(s); !r) return r;
   if (s.bucket != 0 && (s.bucket < limits::bucket_bytes_min || s.bucket > limits::bucket_bytes_max))
     return refused("--bucket", format_size(s.bucket), "out of range", "0, or 64 bytes to 1GiB");
   const std::uint64_t unit = s.shards;
@@ -271,6 +281,16 @@ expected<void> job_settings::validate() const {
 element_type job_settings::wire_type() const {
   if (wire == "float16") return element_type::float16;
   return wire == "bfloat16" ? element_type::bfloat16 : element_type::float32;
+}
+
+std::optional<std::uint32_t> gpu_of(std::string_view device) {
+  constexpr std::string_view kind = "cuda:";
+  if (!device.starts_with(kind)) return std::nullopt;
+  std::uint32_t index = 0;
+  const char* const end = device.data() + device.size();
+  const auto [rest, status] = std::from_chars(device.data() + kind.size(), end, index);
+  if (status != std::errc{} || rest != end || index >= limits::gpus_max) return std::nullopt;
+  return index;
 }
 
 std::string to_text(const resume_choice& choice) {

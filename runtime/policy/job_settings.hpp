@@ -31,14 +31,17 @@ struct resume_choice {
   bool operator==(const resume_choice&) const = default;
 };
 
+// The N of "cuda:N"; nothing for other devices.
+[[nodiscard]] std::optional<std::uint32_t> gpu_of(std::string_view device);
+
 struct job_settings {
   // Workers
   std::uint32_t workers{2};
   std::uint32_t workers_min{1};
   std::uint32_t workers_max{0}; // 0: no bound but the number of shards
   std::uint32_t external{0};    // of `workers`, how many join from outside (--join) instead of being started
-  std::string device{"auto"};
-  std::string transport{"tcp"};   // between processes: tcp, or shm (with the memory of a host)
+  std::string device{"auto"};   // cuda:N: sums on GPUs, of a director's first worker on N, the next on N + 1
+  std::string transport{"tcp"}; // between processes: tcp, or shm (with the memory of a host)
   std::string collective{"auto"}; // how gradients are summed: auto, shm (one host), ring (over the network)
   std::string network{"lo"};      // the device of this process that carries messages
   duration spin{0};               // how long each event loop looks for messages before it sleeps
@@ -87,6 +90,7 @@ struct job_settings {
   [[nodiscard]] expected<void> validate() const;
   [[nodiscard]] std::uint32_t samples_per_shard() const { return global_batch / shards; }
   [[nodiscard]] element_type wire_type() const; // of valid settings
+  [[nodiscard]] std::optional<std::uint32_t> gpu() const { return gpu_of(device); }
   // Most workers that can ever be members.
   [[nodiscard]] std::uint32_t workers_limit() const { return workers_max == 0 ? shards : workers_max; }
 };

@@ -1,5 +1,5 @@
 // Own-process seam: what a process knows of itself, and how it strikes itself. Striking is for fault
-// injection only; product code never ends a process.
+// injection, and the last resort of a device whose abort does not return; nothing else ends a process.
 #pragma once
 
 #include <cstdint>

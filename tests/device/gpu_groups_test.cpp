@@ -44,8 +44,8 @@ TEST_CASE("gpu_alone: what a rank group's call names may be memory of the device
     std::byte* in = nullptr;
     std::byte* out = nullptr;
     process.on_owner([&](gpu& calls) {
-      in = calls.allocate(values.size()).value();
-      out = calls.allocate(values.size()).value();
+      in = calls.allocate(values.size(), memory_place::device).value();
+      out = calls.allocate(values.size(), memory_place::device).value();
       (void)calls.copy(in, values.data(), values.size());
     });
     bool done = false;
@@ -62,7 +62,9 @@ TEST_CASE("gpu_alone: what a rank group's call names may be memory of the device
     TROUPE_HOLDS(found == right);
     member->reset();
     TROUPE_HOLDS(process.settled());
-    process.on_owner([&](gpu& calls) { calls.release(in), calls.release(out); });
+    process.on_owner([&](gpu& calls) {
+      calls.release(in, memory_place::device), calls.release(out, memory_place::device);
+    });
     return worlds::passed;
   });
   CHECK(results == std::vector<int>{worlds::passed});

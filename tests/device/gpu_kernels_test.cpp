@@ -27,14 +27,14 @@ public:
   }
   ~bench_gpu() {
     for (auto* one : memory_)
-      calls_.release(one);
+      calls_.release(one, memory_place::device);
     calls_.close();
   }
   bench_gpu(const bench_gpu&) = delete;
   bench_gpu& operator=(const bench_gpu&) = delete;
 
   std::byte* allocate(std::size_t bytes) {
-    const auto made = calls_.allocate(bytes);
+    const auto made = calls_.allocate(bytes, memory_place::device);
     REQUIRE(made);
     memory_.push_back(*made);
     return *made;

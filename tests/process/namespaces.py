@@ -92,6 +92,12 @@ class Cable:
         name, device, _ = self.sides["a"]
         sh("ip", "-n", name, "link", "set", device, "up" if up else "down")
 
+    def slow_down(self, rate):
+        """From now on it carries `rate` each way, as tc takes it (2gbit)."""
+        for name, device, _ in self.sides.values():
+            sh("ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", rate,
+               "burst", "64kb", "latency", "100ms")
+
     def cut_for(self, ms):
         """Nothing reaches either side for that long, on however busy a machine: the kernel ends it. No device
         goes down: that would make both forget each other's addresses, and ask again only after a second."""

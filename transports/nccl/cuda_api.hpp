@@ -36,6 +36,8 @@ inline constexpr unsigned int event_disable_timing = 2;
   F(cudaEventQuery, event_query, status, event)                                                              \
   F(cudaMalloc, allocate, status, void**, std::size_t)                                                       \
   F(cudaFree, release, status, void*)                                                                        \
+  F(cudaHostAlloc, host_allocate, status, void**, std::size_t, unsigned int)                                 \
+  F(cudaFreeHost, host_release, status, void*)                                                               \
   F(cudaMemsetAsync, memset_async, status, void*, int, std::size_t, stream)                                  \
   F(cudaMemcpyAsync, memcpy_async, status, void*, const void*, std::size_t, copy_kind, stream)
 

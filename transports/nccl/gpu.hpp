@@ -38,6 +38,10 @@ struct transfer {
   std::size_t bytes{0}; // not 0
 };
 
+// Of the host it is pinned: the device copies by itself. What it copies from and what it copies to are never
+// the same memory: a copy that an abort has overtaken may still come when the next generation has both.
+enum class memory_place : std::uint8_t { device, host_source, host_target };
+
 class gpu {
 public:
   virtual ~gpu() = default;
@@ -67,14 +71,14 @@ public:
   // --- the device; errc::device_failed ---
   [[nodiscard]] virtual expected<void> sum(const kernels::sum_arguments& what) = 0;
   [[nodiscard]] virtual expected<void> reduce(const kernels::reduce_arguments& what) = 0;
-  // From or to memory of the host: waits for what was issued before, so only where nothing can hang. Between
-  // memory of the device: in order with everything else.
+  // Between memory allocated here, on either place: in order with everything else. From or to other memory of
+  // the host: waits for what was issued before, so only where nothing can hang.
   [[nodiscard]] virtual expected<void> copy(void* to, const void* from, std::size_t bytes) = 0;
   [[nodiscard]] virtual expected<void> mark() = 0;    // behind everything issued so far; one mark at a time
   [[nodiscard]] virtual expected<bool> reached() = 0; // the mark; never waits
-  // Zeroed, in stream order. errc::out_of_memory.
-  [[nodiscard]] virtual expected<std::byte*> allocate(std::size_t bytes) = 0;
-  virtual void release(std::byte* memory) = 0;
+  // Zeroed: the device's in stream order, the host's at once. errc::out_of_memory.
+  [[nodiscard]] virtual expected<std::byte*> allocate(std::size_t bytes, memory_place where) = 0;
+  virtual void release(std::byte* memory, memory_place where) = 0;
 };
 
 } // namespace troupe

@@ -264,21 +264,38 @@ void gpu_device::rearm() {
 
 // --- memory ---
 
-expected<std::byte*> gpu_device::lend(std::size_t bytes) {
+void gpu_device::retire(task work) {
+  {
+    const std::lock_guard lock{mutex_};
+    retiring_.push_back(std::move(work));
+  }
+  around_.owner.post([self = shared_from_this()] { self->run_retiring(); });
+}
+
+void gpu_device::run_retiring() {
+  std::unique_lock lock{mutex_};
+  auto all = std::exchange(retiring_, {});
+  lock.unlock();
+  for (auto& one : all)
+    one();
+}
+
+expected<std::byte*> gpu_device::lend(std::size_t bytes, memory_place where) {
+  run_retiring();
   std::unique_lock lock{mutex_};
   const bool allowed = life_.may_allocate();
   const bool between = life_.state() == life_state::none;
   lock.unlock();
   for (auto& [memory, one] : memory_)
-    if (!one.lent && one.bytes >= bytes) {
+    if (!one.lent && one.where == where && one.bytes >= bytes) {
       one.lent = true;
       return memory;
     }
   if (!allowed)
     return error{errc::aborted, settings_.name + ": no memory while a communicator is being aborted (NC-7)"};
   if (between) free_unlent();
-  auto made = calls_.allocate(bytes);
-  if (made) memory_[*made] = {bytes, true};
+  auto made = calls_.allocate(bytes, where);
+  if (made) memory_[*made] = {bytes, where, true};
   return made;
 }
 
@@ -290,7 +307,7 @@ void gpu_device::give_back(std::byte* memory) {
 
 void gpu_device::free_unlent() {
   std::erase_if(memory_, [this](const auto& entry) {
-    if (!entry.second.lent) calls_.release(entry.first);
+    if (!entry.second.lent) calls_.release(entry.first, entry.second.where);
     return !entry.second.lent;
   });
 }

@@ -1,7 +1,8 @@
 // GPU device: the device seam on one GPU, and the shell around its communicators' life.
 //
 // Flow:     communicator: join, abort, leave -> [gpu_device] -> comm_life -> orders -> gpu
-// Owns:     the communicators' handles; device memory, which it lends to one generation after another.
+// Owns:     the communicators' handles; memory of the device, and pinned memory of the host, which it lends
+//           to one generation after another.
 // Runs on:  orders and looks on the owner thread; deadlines on the event loop; an abort on a thread of its
 //           own that may never come back. Nothing on the first two waits for the device or for a peer.
 // Fails:    as comm_life says; where it gives up, `end_process` gets the reason.
@@ -40,6 +41,9 @@ struct gpu_surroundings {
 struct gpu_settings {
   std::string name; // "cuda:0"
   life_settings life;
+  // What a rank contributes to sums, and their result, is memory of the host, from and to which the device
+  // copies; else of the device.
+  bool sums_of_host{false};
   std::uint32_t eager_looks{limits::nccl_eager_looks_max};
   duration look_interval{limits::nccl_look_interval};
 };
@@ -75,13 +79,14 @@ public:
   [[nodiscard]] std::string name() const override { return settings_.name; }
   [[nodiscard]] executor& queue() override { return around_.owner; }
   [[nodiscard]] gpu& calls() { return calls_; }
+  [[nodiscard]] bool sums_of_host() const { return settings_.sums_of_host; }
 
   // --- owner thread ---
   // errc::stale_generation. `member` is held until it leaves.
   [[nodiscard]] expected<void> join(comm_request request, std::shared_ptr<gpu_member> member);
   void leave(generation_id generation);
   // errc::aborted: not between a fault and the end of its abort (NC-7); out_of_memory.
-  [[nodiscard]] expected<std::byte*> lend(std::size_t bytes);
+  [[nodiscard]] expected<std::byte*> lend(std::size_t bytes, memory_place where = memory_place::device);
   void give_back(std::byte* memory);
   void report(generation_id generation, const nccl_answer& failed); // a call or a look at it failed
   void report(generation_id generation, const error& failed);
@@ -89,6 +94,8 @@ public:
   void look_anew(); // something new is: eagerly again (NC-10)
 
   // --- any thread ---
+  // Runs on the owner thread, before anything is lent that is asked for later.
+  void retire(task work);
   void abort(generation_id generation, const std::string& why) noexcept;
   [[nodiscard]] bool may_issue(generation_id generation) const;
   [[nodiscard]] life_state state() const;
@@ -112,9 +119,11 @@ private:
   [[nodiscard]] bool ask_library();
   void rearm();
   void free_unlent();
+  void run_retiring();
 
   struct block {
     std::size_t bytes{0};
+    memory_place where{memory_place::device};
     bool lent{false};
   };
 
@@ -122,9 +131,10 @@ private:
   gpu_surroundings around_;
   gpu_settings settings_;
 
-  mutable std::mutex mutex_; // guards the next two; held for plain transitions only
+  mutable std::mutex mutex_; // guards the next three; held for plain transitions only
   comm_life life_;
   std::uint32_t orders_waiting_{0};
+  std::vector<task> retiring_;
 
   // The owner thread's:
   std::map<generation_id, std::shared_ptr<gpu_member>> members_;

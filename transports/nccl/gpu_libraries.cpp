@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <string_view>
 
 #include <unistd.h>
@@ -14,10 +15,6 @@ namespace {
 
 error missing(const std::string& what, const std::string& remedy) {
   return {errc::bad_argument, what + "; " + remedy};
-}
-
-std::string cuda_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 // The first function that the library lacks.
@@ -45,6 +42,12 @@ expected<void> bind_all(const dynamic_library& from, kernels::api& into) {
 }
 #undef TROUPE_BIND
 
+// Fakes say what they are.
+bool is_fake(const dynamic_library& library) {
+  int (*said)() = nullptr;
+  return library.bind("troupe_fake_library", said).has_value();
+}
+
 expected<void> load_cuda(const gpu_library_names& names, gpu_libraries& into) {
   const auto library = dynamic_library::open(names.cuda);
   if (!library)
@@ -52,21 +55,22 @@ expected<void> load_cuda(const gpu_library_names& names, gpu_libraries& into) {
                    "install the CUDA runtime 12 or 13 where the system finds it");
   if (auto bound = bind_all(*library, into.cuda); !bound)
     return missing("the CUDA runtime is too old (" + bound.failure().text + ")", "install 12 or 13");
+  into.fake = into.fake || is_fake(*library);
   (void)into.cuda.runtime_get_version(&into.cuda_version);
   (void)into.cuda.driver_get_version(&into.driver_version);
   if (into.driver_version == 0)
-    return missing("no NVIDIA driver is loaded (the CUDA runtime " + cuda_text(into.cuda_version) +
+    return missing("no NVIDIA driver is loaded (the CUDA runtime " + cuda_version_text(into.cuda_version) +
                        " is there)",
                    "install the driver");
   return {};
 }
 
-expected<void> check_device(const gpu_libraries& libraries, std::uint32_t index) {
-  int devices = 0;
-  const auto counted = libraries.cuda.get_device_count(&devices);
+expected<void> check_device(gpu_libraries& libraries, std::uint32_t index) {
+  const auto counted = libraries.cuda.get_device_count(&libraries.devices);
+  const auto devices = libraries.devices;
   if (counted == cuda::status::insufficient_driver)
-    return missing("the NVIDIA driver runs CUDA " + cuda_text(libraries.driver_version) +
-                       " at most, the runtime is " + cuda_text(libraries.cuda_version),
+    return missing("the NVIDIA driver runs CUDA " + cuda_version_text(libraries.driver_version) +
+                       " at most, the runtime is " + cuda_version_text(libraries.cuda_version),
                    "install a newer driver or an older runtime");
   if (counted != cuda::status::success && counted != cuda::status::no_device)
     return missing(std::string{"CUDA cannot count its devices: "} + libraries.cuda.get_error_string(counted),
@@ -97,6 +101,7 @@ expected<void> load_nccl_into(const gpu_library_names& names, gpu_libraries& int
     return missing(bound.failure().text, "install NCCL 2.14 or newer");
   if (into.nccl.get_version(&version) != nccl::result::success)
     return missing(library->name() + " does not tell its version", "install NCCL 2.14 or newer");
+  into.fake = into.fake || is_fake(*library);
   into.has = nccl::features::of(version);
   if (!into.has.usable)
     return missing("NCCL " + nccl::version_text(version) + " is too old", "install 2.14 or newer");
@@ -115,6 +120,7 @@ expected<void> load_kernels(const gpu_library_names& names, gpu_libraries& into)
                    "build where the CUDA toolkit (nvcc) is found");
   if (auto bound = bind_all(*library, into.kernels); !bound)
     return missing("other GPU kernels (" + bound.failure().text + ")", "build this version's");
+  into.fake = into.fake || is_fake(*library);
   const int found = into.kernels.version();
   const int expected_version = kernels::api_version * 100 + into.cuda_version / 1000;
   if (found != expected_version)
@@ -136,6 +142,21 @@ std::vector<std::string> gpu_library_names::beside_the_program(const std::string
   if (slash == program.npos) return {name};
   const std::string folder{program.substr(0, slash)};
   return {folder + "/" + name, folder + "/../lib/" + name, name};
+}
+
+std::string cuda_version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+gpu_library_names gpu_library_names::from_environment() {
+  gpu_library_names names;
+  const auto take = [](const char* variable, std::vector<std::string>& into) {
+    if (const char* const path = std::getenv(variable); path != nullptr) into = {path};
+  };
+  take(cuda_library_variable, names.cuda);
+  take(nccl_library_variable, names.nccl);
+  take(kernels_library_variable, names.kernels);
+  return names;
 }
 
 expected<gpu_libraries> gpu_libraries::load(const gpu_library_names& names, std::uint32_t index) {

@@ -14,8 +14,9 @@ inline constexpr std::uint32_t nccl_eager_looks_max = 1000;
 inline constexpr duration nccl_look_interval = std::chrono::microseconds{50};
 // Partial sums that one element of a canonical sum holds at a time: log2(shards_max) + 2, rounded up.
 inline constexpr std::uint32_t nccl_sum_depth_max = 16;
-// The next generations may be this much smaller without asking the device for memory.
-inline constexpr std::uint32_t nccl_lost_ranks_max = 4;
+// The next generations get by without asking the device for memory up to so many ranks, or so many more.
+inline constexpr std::uint32_t nccl_worlds_min = 64;
+inline constexpr std::uint32_t nccl_joined_ranks_max = 8;
 // An all-reduce up to here: everybody reduces all of it.
 inline constexpr std::size_t nccl_group_exchange_bytes_max = std::size_t{16} * 1024;
 

@@ -1,5 +1,7 @@
 #include "transports/nccl/loaded_gpu.hpp"
 
+#include <cstring>
+
 #include "runtime/base/invariant.hpp"
 
 namespace troupe {
@@ -153,9 +155,16 @@ expected<bool> loaded_gpu::reached() {
   return true;
 }
 
-expected<std::byte*> loaded_gpu::allocate(std::size_t bytes) {
+expected<std::byte*> loaded_gpu::allocate(std::size_t bytes, memory_place where) {
   check_owner();
   void* memory = nullptr;
+  if (where != memory_place::device) {
+    if (auto made = checked("cudaHostAlloc", cuda_.host_allocate(&memory, bytes, 0), errc::out_of_memory);
+        !made)
+      return made.failure();
+    std::memset(memory, 0, bytes);
+    return static_cast<std::byte*>(memory);
+  }
   if (auto made = checked("cudaMalloc", cuda_.allocate(&memory, bytes), errc::out_of_memory); !made)
     return made.failure();
   if (auto cleared = checked("cudaMemsetAsync", cuda_.memset_async(memory, 0, bytes, stream_)); !cleared)
@@ -163,9 +172,9 @@ expected<std::byte*> loaded_gpu::allocate(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-void loaded_gpu::release(std::byte* memory) {
+void loaded_gpu::release(std::byte* memory, memory_place where) {
   check_owner();
-  (void)cuda_.release(memory);
+  (void)(where == memory_place::device ? cuda_.release(memory) : cuda_.host_release(memory));
 }
 
 } // namespace troupe

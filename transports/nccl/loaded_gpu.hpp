@@ -47,8 +47,8 @@ public:
   [[nodiscard]] expected<void> copy(void* to, const void* from, std::size_t bytes) override;
   [[nodiscard]] expected<void> mark() override;
   [[nodiscard]] expected<bool> reached() override;
-  [[nodiscard]] expected<std::byte*> allocate(std::size_t bytes) override;
-  void release(std::byte* memory) override;
+  [[nodiscard]] expected<std::byte*> allocate(std::size_t bytes, memory_place where) override;
+  void release(std::byte* memory, memory_place where) override;
 
   // For kernels of one's own, in order with everything else. Owner thread.
   [[nodiscard]] CUstream_st* stream() const { return stream_; }

@@ -13,6 +13,7 @@ namespace troupe {
 
 namespace {
 
+constexpr std::string_view mark = "nccl:";
 constexpr std::string_view fresh = "id:";
 constexpr std::string_view shrunk = "without:";
 constexpr std::string_view digits = "0123456789abcdef";
@@ -20,7 +21,7 @@ constexpr std::string_view digits = "0123456789abcdef";
 // "nccl:GENERATION:WORLD:SHARDS:ELEMENTS:GROUP_BYTES:", then "id:HEX" (as many ids as
 // communicators) or "without:RANK,RANK".
 std::string head_of(const collective_shape& shape) {
-  return "nccl:" + to_string(shape.generation) + ":" + std::to_string(shape.world) + ":" +
+  return std::string{mark} + to_string(shape.generation) + ":" + std::to_string(shape.world) + ":" +
          std::to_string(shape.shards) + ":" + std::to_string(shape.elements) + ":" +
          std::to_string(shape.group_bytes) + ":";
 }
@@ -95,6 +96,10 @@ std::optional<comm_request> request_of(std::string_view descriptor, const collec
 }
 
 } // namespace
+
+bool nccl_collective::made(std::string_view descriptor) {
+  return descriptor.starts_with(mark);
+}
 
 expected<std::string> nccl_collective::prepare(const collective_shape& shape) {
   if (auto possible = sum_layout::of(shape, rank_id{0}); !possible) return possible.failure();

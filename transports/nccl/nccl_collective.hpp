@@ -12,6 +12,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/seams/collective.hpp"
@@ -26,6 +27,7 @@ public:
       : calls_{calls}
       , device_{std::move(on)} {}
 
+  [[nodiscard]] static bool made(std::string_view descriptor); // by `prepare` of one of these
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
   // The same for survivors that shrink the communicator they hold; `without` are the ranks of it that are
   // gone. errc::wrong_version where the library cannot.

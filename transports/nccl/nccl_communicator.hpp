@@ -1,8 +1,8 @@
 // Communicator over NCCL: the canonical sum between GPUs, and general operations where the shape has some.
 //
 // Flow:     contributions -> exchange of slices -> ordered sum of the own slice -> all-gather -> sum
-// Owns:     a share in the device, and the device memory that it lends. `contribution` and the sum are device
-//           memory.
+// Owns:     a share in the device, and the memory that it lends. `contribution` and the sum are memory of the
+//           device, or of the host, as the device is set (gpu_settings).
 // Runs on:  the owner thread; `abort` on any. `all_reduce` issues and returns; looks find its end.
 // Fails:    errc::aborted after an abort of this rank, a failure of the library or device, or a deadline; the
 //           text says which.
@@ -35,6 +35,7 @@ public:
   nccl_communicator& operator=(const nccl_communicator&) = delete;
 
   [[nodiscard]] std::span<float> contribution(std::size_t index) override;
+  void begin(element_range part, part_done done) override;
   void all_reduce(all_reduce_done done) override;
   void abort() noexcept override;
   [[nodiscard]] rank_group* group() override { return group_.get(); }

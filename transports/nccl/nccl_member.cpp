@@ -17,19 +17,20 @@ nccl_boxes boxes_at(std::byte* memory, const collective_shape& shape, const sum_
 } // namespace
 
 nccl_member::nccl_member(std::shared_ptr<gpu_device> on, const collective_shape& shape, sum_layout layout,
-                         std::uint32_t rank, std::byte* memory)
+                         std::uint32_t rank, lent_memory memory)
     : device_{std::move(on)}
     , shape_{shape}
     , rank_{rank}
     , layout_{std::move(layout)}
-    , memory_{memory}
-    , transfers_{layout_.transfers(memory)}
-    , sum_{layout_.arguments(memory)}
-    , call_{device_->calls(), boxes_at(memory, shape, layout_)} {}
+    , memory_{memory.device}
+    , source_{memory.source}
+    , target_{memory.target}
+    , transfers_{layout_.transfers(memory_)}
+    , sum_{layout_.arguments(memory_)}
+    , call_{device_->calls(), boxes_at(memory_, shape, layout_)} {}
 
-std::size_t nccl_member::bytes_for(const collective_shape& shape, const sum_layout& layout) {
-  const auto boxes = shape.group_bytes == 0 ? 0 : nccl_boxes{nullptr, shape.group_bytes, shape.world}.bytes();
-  return layout.bytes() + boxes;
+std::size_t nccl_member::box_bytes(const collective_shape& shape) {
+  return shape.group_bytes == 0 ? 0 : nccl_boxes{nullptr, shape.group_bytes, shape.world}.bytes();
 }
 
 std::shared_ptr<nccl_seat> nccl_member::seat_of_all() const {
@@ -42,7 +43,8 @@ std::shared_ptr<nccl_seat> nccl_member::seat_of_all() const {
 
 std::span<float> nccl_member::contribution(std::size_t index) {
   invariant(index < layout_.own_slots(), "CP-2: a rank contributes one sum for each node it owns");
-  return {layout_.contribution(memory_, static_cast<std::uint32_t>(index)), shape_.elements};
+  auto* const base = source_ != nullptr ? source_ : memory_;
+  return {layout_.contribution(base, static_cast<std::uint32_t>(index)), shape_.elements};
 }
 
 // --- turns ----------------------------------------------------------------------------------------------
@@ -135,7 +137,27 @@ void nccl_member::end_turns() {
 
 // --- sums -----------------------------------------------------------------------------------------------
 
+void nccl_member::begin(element_range part) {
+  const bool follows = early_.size() == 0 || part.end == early_.begin;
+  const bool calm = turns_.empty() && comm_ != nullptr && may_issue();
+  if (source_ == nullptr || !follows || !calm || !copy_up(part)) return;
+  early_ = {part.begin, early_.size() == 0 ? part.end : early_.end};
+}
+
+bool nccl_member::copy_up(element_range part) {
+  if (shape_.world == 1 || part.size() == 0) return true; // the sum is the contribution
+  for (std::uint32_t index = 0; index < layout_.own_slots(); ++index) {
+    auto* const to = layout_.contribution(memory_, index) + part.begin;
+    const auto* const from = layout_.contribution(source_, index) + part.begin;
+    if (auto copied = device_->calls().copy(to, from, part.size() * sizeof(float)); !copied)
+      return failed(copied.failure());
+  }
+  return true;
+}
+
 void nccl_member::begin_sum() {
+  const auto early = std::exchange(early_, {});
+  if (source_ != nullptr && (!copy_up({0, early.begin}) || !copy_up({early.end, shape_.elements}))) return;
   if (shape_.world == 1) {
     (void)mark();
   } else {
@@ -150,7 +172,7 @@ bool nccl_member::look_at_sum() {
   if (answer.under_way()) return true;
   if (answer.failed()) return device_->report(shape_.generation, answer), false;
   if (stage_ == stage::exchanging) return add_and_gather();
-  if (stage_ == stage::gathering) return mark();
+  if (stage_ == stage::gathering) return copy_down_and_mark();
   return finish_when_reached();
 }
 
@@ -161,10 +183,24 @@ bool nccl_member::add_and_gather() {
   return after(calls.all_gather(comm_, layout_.own_slice(memory_), layout_.sum(memory_), layout_.slice()));
 }
 
+bool nccl_member::copy_down_and_mark() {
+  if (source_ == nullptr) return mark();
+  const auto bytes = shape_.elements * sizeof(float);
+  const auto copied = device_->calls().copy(target_, layout_.sum(memory_), bytes);
+  return copied ? mark() : failed(copied.failure());
+}
+
 bool nccl_member::mark() {
   stage_ = stage::marked;
   const auto marked = device_->calls().mark();
   return marked ? true : failed(marked.failure());
+}
+
+// One rank alone: its contribution.
+std::span<const float> nccl_member::sum_here() {
+  if (source_ == nullptr) return {layout_.sum(memory_), shape_.elements};
+  if (shape_.world == 1) return contribution(0);
+  return {reinterpret_cast<const float*>(target_), shape_.elements};
 }
 
 bool nccl_member::finish_when_reached() {
@@ -175,7 +211,7 @@ bool nccl_member::finish_when_reached() {
   stage_ = stage::idle;
   turns_.pop_front();
   begun_ = false;
-  const reduction made{{layout_.sum(memory_), shape_.elements}, ++sums_};
+  const reduction made{sum_here(), ++sums_};
   std::exchange(done_, {})(made);
   advance();
   return begun_; // the completion may have begun the next one
@@ -218,7 +254,8 @@ void nccl_member::leave() {
   if (!turns_.empty()) device_->abort(shape_.generation, ended_text());
   poison({errc::aborted, ended_text()});
   device_->leave(shape_.generation);
-  device_->give_back(memory_);
+  for (auto* const lent : {memory_, source_, target_})
+    if (lent != nullptr) device_->give_back(lent);
 }
 
 std::string nccl_member::ended_text() const {

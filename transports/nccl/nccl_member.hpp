@@ -39,14 +39,22 @@ struct nccl_pending {
 
 class nccl_member final : public gpu_member {
 public:
-  // `memory` has `bytes_for(shape, layout)`.
+  // Lent by the device.
+  struct lent_memory {
+    std::byte* device{nullptr}; // [layout.bytes() + box_bytes(shape)]
+    // Where sums are of host memory (gpu_settings), else null.
+    std::byte* source{nullptr}; // [sum_layout::need_at_most(shape)]
+    std::byte* target{nullptr}; // likewise
+  };
   nccl_member(std::shared_ptr<gpu_device> on, const collective_shape& shape, sum_layout layout,
-              std::uint32_t rank, std::byte* memory);
-  [[nodiscard]] static std::size_t bytes_for(const collective_shape& shape, const sum_layout& layout);
+              std::uint32_t rank, lent_memory memory);
+  [[nodiscard]] static std::size_t box_bytes(const collective_shape& shape); // behind the layout's
 
   [[nodiscard]] const collective_shape& shape() const { return shape_; }
   [[nodiscard]] executor& queue() const { return device_->queue(); }
   [[nodiscard]] std::span<float> contribution(std::size_t index);
+  // Of host memory this goes to the device meanwhile; other sums start whole.
+  void begin(element_range part);
   void all_reduce(all_reduce_done done);
   void start(nccl_pending call);
   [[nodiscard]] const error* ended() const { return ended_ ? &*ended_ : nullptr; } // why it was
@@ -68,11 +76,14 @@ private:
   void add(turn made);
   void advance();
   void begin_sum();
+  bool copy_up(element_range part);
   void begin_call();
   [[nodiscard]] bool look_at_sum();
   [[nodiscard]] bool look_at_call();
   bool add_and_gather();
+  bool copy_down_and_mark();
   bool mark();
+  [[nodiscard]] std::span<const float> sum_here();
   bool finish_when_reached();
   void follow(nccl_call::progress made);
   void finish_call();
@@ -87,6 +98,8 @@ private:
   const std::uint32_t rank_;
   const sum_layout layout_;
   std::byte* const memory_;
+  std::byte* const source_; // null: sums are of device memory
+  std::byte* const target_;
   const std::vector<transfer> transfers_;
   const kernels::sum_arguments sum_;
   nccl_call call_; // the one whose turn it is
@@ -99,6 +112,7 @@ private:
   all_reduce_done done_;
   std::optional<error> ended_;
   std::uint64_t sums_{0};
+  element_range early_; // of the coming sum, copied to the device already
 };
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 #include "transports/nccl/sum_layout.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/base/limits.hpp"
@@ -54,6 +55,22 @@ expected<sum_layout> sum_layout::of(const collective_shape& shape, rank_id rank)
   const auto tables = slots * sizeof(float*) + made.program_.size() * sizeof(std::uint32_t);
   made.bytes_ = round_up(made.tables_offset_ + tables, 64);
   return made;
+}
+
+memory_need sum_layout::need_at_most(const collective_shape& shape) {
+  const auto firsts = first_slots(shape.shards, shape.world);
+  std::size_t own = 0;
+  for (std::uint32_t rank = 0; rank < shape.world; ++rank)
+    own = std::max<std::size_t>(own, firsts[rank + 1] - firsts[rank]);
+  const std::size_t slots = firsts.back();
+  const auto slice =
+      round_up((shape.elements + shape.world - 1) / shape.world, line_elements) * sizeof(float);
+  const auto stride = slice * shape.world;
+  const auto tables =
+      slots * sizeof(float*) + 2 * slots * sizeof(std::uint32_t); // an addition fewer than slots
+  return {.device = round_up(own * stride + slots * slice + stride + tables, 64),
+          .source = own * stride,
+          .target = stride};
 }
 
 float* sum_layout::contribution(std::byte* base, std::uint32_t index) const {

@@ -23,10 +23,20 @@
 
 namespace troupe {
 
+// Bytes that a rank is lent: of the device; of the host, where sums are of its memory.
+struct memory_need {
+  std::size_t device{0};
+  std::size_t source{0}; // contributions, which lie there as on the device
+  std::size_t target{0}; // the sum
+};
+
 class sum_layout {
 public:
   // errc::bad_argument for an empty, too large or too deep shape, or a rank outside of it.
   [[nodiscard]] static expected<sum_layout> of(const collective_shape& shape, rank_id rank);
+
+  // Enough for whichever rank of that shape, which is possible.
+  [[nodiscard]] static memory_need need_at_most(const collective_shape& shape);
 
   [[nodiscard]] std::uint32_t own_slots() const { return own_slots_; }
   [[nodiscard]] std::size_t slice() const { return slice_; }   // elements

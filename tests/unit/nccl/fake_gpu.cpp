@@ -258,7 +258,7 @@ nccl_answer fake_gpu::issue(fake_comm& one, std::vector<transfer> parts) {
   for (const auto& part : parts) {
     if (part.bytes == 0 || part.peer == one.rank || part.peer >= one.world)
       hub_.violate("a part without bytes, or a peer");
-    if (!is_allocated(part.to == nullptr ? part.from : part.to))
+    if (!is_on_device(part.to == nullptr ? part.from : part.to))
       hub_.violate("NG-1: the library sees memory that is not lent");
   }
   one.issuing = [this, &one, parts = std::move(parts)] { push({.on = &one, .left = parts, .run = {}}); };
@@ -317,14 +317,15 @@ void fake_gpu::adopt(std::span<const std::byte> memory) {
   if (!memory.empty()) adopted_.push_back(memory);
 }
 
-bool fake_gpu::is_allocated(const void* memory) const {
+bool fake_gpu::is_on_device(const void* memory) const {
   return std::ranges::any_of(memory_, [&](const auto& each) {
-    return contains({each.first, each.second.size}, memory);
+    return each.second.where == memory_place::device && contains({each.first, each.second.size}, memory);
   });
 }
 
 bool fake_gpu::is_here(const void* memory) const {
-  return is_allocated(memory) ||
+  const auto allocated = [&](const auto& each) { return contains({each.first, each.second.size}, memory); };
+  return std::ranges::any_of(memory_, allocated) ||
          std::ranges::any_of(adopted_, [&](const auto& one) { return contains(one, memory); });
 }
 
@@ -339,16 +340,17 @@ expected<bool> fake_gpu::reached() {
   return marks_reached_ == marks_;
 }
 
-expected<std::byte*> fake_gpu::allocate(std::size_t bytes) {
+expected<std::byte*> fake_gpu::allocate(std::size_t bytes, memory_place where) {
   check_calm("allocate");
   auto raw = std::make_unique<std::byte[]>(bytes + 64);
   auto* const aligned = raw.get() + (64 - reinterpret_cast<std::uintptr_t>(raw.get()) % 64) % 64;
-  memory_[aligned] = {std::move(raw), bytes};
+  memory_[aligned] = {std::move(raw), bytes, where};
   return aligned;
 }
 
-void fake_gpu::release(std::byte* memory) {
+void fake_gpu::release(std::byte* memory, memory_place where) {
   check_calm("release");
+  if (memory_.at(memory).where != where) hub_.violate("memory is released as what it is not");
   if (!stream_.empty()) hub_.violate("NC-11: memory freed while the stream may use it");
   memory_.erase(memory);
 }

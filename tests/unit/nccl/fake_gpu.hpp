@@ -108,8 +108,8 @@ public:
   [[nodiscard]] expected<void> copy(void* to, const void* from, std::size_t bytes) override;
   [[nodiscard]] expected<void> mark() override;
   [[nodiscard]] expected<bool> reached() override;
-  [[nodiscard]] expected<std::byte*> allocate(std::size_t bytes) override;
-  void release(std::byte* memory) override;
+  [[nodiscard]] expected<std::byte*> allocate(std::size_t bytes, memory_place where) override;
+  void release(std::byte* memory, memory_place where) override;
 
 private:
   friend class fake_hub;
@@ -121,12 +121,13 @@ private:
   nccl_answer issue(fake_comm& one, std::vector<transfer> parts);
   void push(fake_work work) { stream_.push_back(std::move(work)); }
   void drop_aborted(fake_comm& which);
-  [[nodiscard]] bool is_allocated(const void* memory) const;
+  [[nodiscard]] bool is_on_device(const void* memory) const;
   [[nodiscard]] bool is_here(const void* memory) const; // allocated or adopted
 
   struct block {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size{0};
+    memory_place where{memory_place::device};
   };
   fake_hub& hub_;
   std::string owner_;

@@ -60,7 +60,8 @@ private:
 
 // One process with one GPU.
 struct fake_rank {
-  fake_rank(fake_hub& hub, const time_point& now, std::uint32_t which, const life_settings& life)
+  fake_rank(fake_hub& hub, const time_point& now, std::uint32_t which, const life_settings& life,
+            bool sums_of_host)
       : number{which}
       , gpu{hub, which}
       , clock{now, loop}
@@ -74,7 +75,10 @@ struct fake_rank {
                                        expendable.push_back(std::move(work));
                                      },
                                  .end_process = [this](const std::string& why) { ended = why; }},
-                                {.name = "fake:" + std::to_string(which), .life = life, .eager_looks = 3})} {}
+                                {.name = "fake:" + std::to_string(which),
+                                 .life = life,
+                                 .sums_of_host = sums_of_host,
+                                 .eager_looks = 3})} {}
   [[nodiscard]] bool gone() const { return gpu.dead || ended.has_value(); }
   [[nodiscard]] bool rests() const { // nobody is left in it
     return device->state() == life_state::none && owner.pending() == 0;
@@ -98,8 +102,9 @@ public:
   fake_hub hub;
   bool patient{false}; // time passes only when nothing else can happen: no deadline passes without a cause
 
-  fake_rank& add(const life_settings& life) {
-    ranks_.push_back(std::make_unique<fake_rank>(hub, now_, static_cast<std::uint32_t>(ranks_.size()), life));
+  fake_rank& add(const life_settings& life, bool sums_of_host = false) {
+    const auto number = static_cast<std::uint32_t>(ranks_.size());
+    ranks_.push_back(std::make_unique<fake_rank>(hub, now_, number, life, sums_of_host));
     return *ranks_.back();
   }
   [[nodiscard]] std::uint32_t draw(std::uint32_t below) { return random_.block(drawn_++)[0] % below; }

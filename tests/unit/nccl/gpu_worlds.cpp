@@ -45,12 +45,14 @@ struct gpu_process::state {
 
 namespace {
 
-// A member whose memory is the host's.
+// A member whose memory is the host's, called from any thread.
 class staged_member final : public communicator {
 public:
   staged_member(gpu& calls, executor& owner, std::unique_ptr<communicator> inner,
-                const collective_shape& shape, rank_id rank, std::atomic<std::uint64_t>* arrivals)
+                const collective_shape& shape, rank_id rank, bool sums_of_host,
+                std::atomic<std::uint64_t>* arrivals)
       : calls_{calls}
+      , copies_{!sums_of_host}
       , owner_{owner}
       , inner_{std::move(inner)}
       , world_{shape.world}
@@ -65,14 +67,19 @@ public:
     test::on(owner_, [this] { inner_.reset(); });
   }
 
-  [[nodiscard]] std::span<float> contribution(std::size_t index) override { return staged_[index]; }
+  [[nodiscard]] std::span<float> contribution(std::size_t index) override {
+    return copies_ ? staged_[index] : inner_->contribution(index);
+  }
+  void begin(element_range part, part_done /*done*/) override {
+    test::on(owner_, [&] { inner_->begin(part, {}); });
+  }
   void all_reduce(all_reduce_done done) override {
     if (arrivals_ != nullptr) arrivals_[rank_].fetch_add(1);
     done(test::answer_from<expected<reduction>>(owner_, [&](auto answer) {
-      for (std::size_t i = 0; i < staged_.size(); ++i)
+      for (std::size_t i = 0; copies_ && i < staged_.size(); ++i)
         (void)calls_.copy(inner_->contribution(i).data(), staged_[i].data(), bytes());
       inner_->all_reduce([&, answer](expected<reduction> made) {
-        if (made) {
+        if (made && copies_) {
           (void)calls_.copy(sum_.data(), made->sum.data(), bytes());
           made = reduction{sum_, made->number};
         }
@@ -91,6 +98,7 @@ public:
 private:
   [[nodiscard]] std::size_t bytes() const { return sum_.size() * sizeof(float); }
   gpu& calls_;
+  const bool copies_;
   executor& owner_;
   std::unique_ptr<communicator> inner_;
   std::uint32_t world_;
@@ -116,14 +124,16 @@ expected<void> gpu_process::open(std::uint32_t index) {
   test::on(s.owner, [&] { opened = s.gpu->open(index); });
   if (!opened) return opened;
   s.looping = std::thread{[&s] { s.loop.run(); }};
-  s.device =
-      gpu_device::make(*s.gpu,
-                       {.owner = s.owner,
-                        .loop = s.loop,
-                        .clock = s.clock,
-                        .spawn = [](task work) { std::thread{std::move(work)}.detach(); },
-                        .end_process = [](const std::string&) { ::_exit(ended_itself % 256); }},
-                       {.name = "cuda:" + std::to_string(index), .life = s.settings.life, .eager_looks = 50});
+  s.device = gpu_device::make(*s.gpu,
+                              {.owner = s.owner,
+                               .loop = s.loop,
+                               .clock = s.clock,
+                               .spawn = [](task work) { std::thread{std::move(work)}.detach(); },
+                               .end_process = [](const std::string&) { ::_exit(ended_itself % 256); }},
+                              {.name = "cuda:" + std::to_string(index),
+                               .life = s.settings.life,
+                               .sums_of_host = s.settings.sums_of_host,
+                               .eager_looks = 50});
   return {};
 }
 
@@ -144,8 +154,8 @@ expected<std::unique_ptr<communicator>> gpu_process::connect(const std::string& 
     made.emplace(nccl_collective{*s.gpu, s.device}.connect(descriptor, shape, rank));
   });
   if (!*made) return made->failure();
-  return std::unique_ptr<communicator>{
-      std::make_unique<staged_member>(*s.gpu, s.owner, std::move(made->value()), shape, rank, arrivals)};
+  return std::unique_ptr<communicator>{std::make_unique<staged_member>(
+      *s.gpu, s.owner, std::move(made->value()), shape, rank, s.settings.sums_of_host, arrivals)};
 }
 
 bool gpu_process::settled() const {
@@ -278,6 +288,7 @@ private:
     [[nodiscard]] std::span<float> contribution(std::size_t index) override {
       return inner_.contribution(index);
     }
+    void begin(element_range part, part_done done) override { inner_.begin(part, std::move(done)); }
     void all_reduce(all_reduce_done done) override { inner_.all_reduce(std::move(done)); }
     void abort() noexcept override {
       inner_.abort(); // at once where it is called

@@ -1,6 +1,7 @@
 // A world of processes with a GPU each, over whatever libraries it is told: the fake ones, or real ones.
 //
-// A body sees memory of the host: what it contributes is copied to the device, and the sum back. An abort by
+// A body sees memory of the host: what it contributes is copied to the device, and the sum back, by this
+// world or by the device itself (gpu_settings). An abort by
 // one member is passed on to all, as a director does it; arrivals are counted where the others can see them.
 #pragma once
 
@@ -24,6 +25,7 @@ struct gpu_world_settings {
   std::string name;
   gpu_library_names libraries;
   life_settings life;
+  bool sums_of_host{false};
 };
 
 // One process of that world: its loop, owner thread, device. Also for tests that need no world.

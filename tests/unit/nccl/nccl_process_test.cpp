@@ -36,6 +36,12 @@ TEST_CASE(
   contract::holds_over(*worlds::gpu_processes(fakes()));
 }
 
+TEST_CASE("nccl collective: the contract holds for sums of host memory over FAKE libraries (CO-1 to CO-5)") {
+  auto settings = fakes();
+  settings.sums_of_host = true;
+  contract::holds_over(*worlds::gpu_processes(settings));
+}
+
 // A director and three members. In the first generation they sum until it is ended; then whoever is left goes
 // on in a second one.
 class failing_job {

@@ -1,6 +1,6 @@
 // libfake_cudart.so: a FAKE of the CUDA runtime. Device memory is the host's, a stream is a thread, no GPU
 // takes part. It exports the names that the loader binds, with CUDA's rules of order: work on a stream runs
-// in turn and later; copies wait for what is on the stream before them, as copies of pageable memory do.
+// in turn and later; copies of pageable memory wait for what is on the stream before them.
 //
 // FAKE_CUDA_DEVICES (8) and FAKE_CUDA_DRIVER (13000) say what the machine has.
 #include <atomic>
@@ -9,6 +9,8 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -77,10 +79,42 @@ int number(const char* name, int otherwise) {
 
 constexpr int runtime_version = 13000;
 
+// What was allocated here, as memory of the device or as pinned memory of the host: copied in stream order.
+struct known_blocks {
+  std::mutex mutex;
+  std::map<const std::byte*, std::size_t> blocks;
+  bool has(const void* memory) {
+    const std::lock_guard lock{mutex};
+    const auto after = blocks.upper_bound(static_cast<const std::byte*>(memory));
+    if (after == blocks.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(after);
+    return static_cast<const std::byte*>(memory) < begin + bytes;
+  }
+};
+known_blocks memory_here;
+
+void* make_block(std::size_t bytes) {
+  void* const memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  const std::lock_guard lock{memory_here.mutex};
+  memory_here.blocks[static_cast<const std::byte*>(memory)] = bytes;
+  return memory;
+}
+
+void free_block(void* memory) {
+  {
+    const std::lock_guard lock{memory_here.mutex};
+    memory_here.blocks.erase(static_cast<const std::byte*>(memory));
+  }
+  std::free(memory);
+}
+
 } // namespace
 
 extern "C" {
 
+int troupe_fake_library() {
+  return 1;
+}
 status cudaRuntimeGetVersion(int* version) {
   *version = runtime_version;
   return status::success;
@@ -128,11 +162,19 @@ status cudaEventQuery(CUevent_st* event) {
   return event->reached == event->recorded ? status::success : status::not_ready;
 }
 status cudaMalloc(void** memory, std::size_t bytes) {
-  *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  *memory = make_block(bytes);
   return status::success;
 }
 status cudaFree(void* memory) {
-  std::free(memory);
+  free_block(memory);
+  return status::success;
+}
+status cudaHostAlloc(void** memory, std::size_t bytes, unsigned int) {
+  *memory = make_block(bytes);
+  return status::success;
+}
+status cudaFreeHost(void* memory) {
+  free_block(memory);
   return status::success;
 }
 status cudaMemsetAsync(void* memory, int value, std::size_t bytes, CUstream_st* stream) {
@@ -140,6 +182,10 @@ status cudaMemsetAsync(void* memory, int value, std::size_t bytes, CUstream_st* 
   return status::success;
 }
 status cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, copy_kind, CUstream_st* stream) {
+  if (memory_here.has(to) && memory_here.has(from)) {
+    stream->push([=] { std::memcpy(to, from, bytes); });
+    return status::success;
+  }
   stream->wait();
   std::memcpy(to, from, bytes);
   return status::success;
