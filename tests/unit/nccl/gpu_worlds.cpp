@@ -167,8 +167,9 @@ bool gpu_process::settled() const {
 gpu_director::gpu_director(const gpu_library_names& libraries) {
   invariant(::pipe(asks_) == 0 && ::pipe(answers_) == 0, "test: a pipe can be made");
   pid_ = ::fork();
+  ::close(pid_ == 0 ? asks_[1] : asks_[0]); // so that either side sees the other's end
+  ::close(pid_ == 0 ? answers_[0] : answers_[1]);
   if (pid_ != 0) return;
-  ::close(asks_[1]);
   const auto loaded = gpu_libraries::load_nccl(libraries);
   std::optional<loaded_gpu> calls;
   if (loaded) calls.emplace(*loaded);
@@ -183,8 +184,8 @@ gpu_director::gpu_director(const gpu_library_names& libraries) {
 }
 
 gpu_director::~gpu_director() {
-  for (const int end : {asks_[0], asks_[1], answers_[0], answers_[1]})
-    ::close(end);
+  ::close(asks_[1]);
+  ::close(answers_[0]);
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
 }
@@ -316,6 +317,7 @@ private:
     if (!here.start.wait()) return deadline_passed;
     announced_member member{**inner, *process.device(), here};
     const int result = work(member, rank);
+    if (result != passed) here.pull(); // nobody waits for a rank that gave up
     inner->reset();
     return process.settled() ? result : not_settled;
   }

@@ -2,6 +2,8 @@
 // streams of the fake CUDA runtime. No GPU takes part. It exports the names that the loader binds, with
 // NCCL's rules: nothing blocks but an abort; a group is in progress until it is asked for; an operation hangs
 // until all take part or its communicator is aborted; wrong use is refused; wrong threads end the process.
+// A stream that cannot go on sleeps until a peer has moved something or its communicator is aborted: on a
+// busy machine one that spins takes the time that its peers need.
 //
 // FAKE_NCCL_VERSION (22809) is what it says it is; FAKE_NCCL_ABORT=hang lets an abort never return.
 #include <atomic>
@@ -17,12 +19,12 @@
 #include <vector>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "transports/nccl/cuda_api.hpp"
 #include "transports/nccl/nccl_api.hpp"
+#include "transports/shm/futex.hpp"
 
 using troupe::nccl::config;
 using troupe::nccl::data_type;
@@ -45,6 +47,7 @@ struct ring {
 };
 struct level {
   std::atomic<std::uint32_t> joined[ranks_max];
+  std::atomic<std::uint32_t> bells[ranks_max]; // rung when there may be something to do for that rank
   ring rings[ranks_max][ranks_max];
 };
 struct segment {
@@ -94,6 +97,18 @@ struct group {
 };
 thread_local group open_group;
 
+constexpr std::int64_t sleep_ms_max = 10'000; // nothing relies on it: who changes something rings
+
+void ring_for(level& at, int rank) {
+  at.bells[rank].fetch_add(1);
+  troupe::futex_wake_all(at.bells[rank]);
+}
+
+void stop(ncclComm& on) {
+  on.aborted = true;
+  ring_for(on.here(), on.rank);
+}
+
 // Moves what can be moved now; false when nothing could.
 bool progress(ncclComm& on, part& one) {
   auto& lane = one.sends ? on.here().rings[on.rank][one.peer] : on.here().rings[one.peer][on.rank];
@@ -108,6 +123,7 @@ bool progress(ncclComm& on, part& one) {
   else
     std::memcpy(one.bytes, lane.bytes + at, count);
   (one.sends ? lane.written : lane.taken).fetch_add(count, std::memory_order_release);
+  ring_for(on.here(), one.peer);
   one.bytes += count;
   one.left -= count;
   return true;
@@ -115,7 +131,10 @@ bool progress(ncclComm& on, part& one) {
 
 // On the stream: all parts side by side; those of one peer and direction in turn.
 void run(ncclComm& on, std::vector<part>& parts) {
-  for (bool all_done = false; !all_done && !on.aborted;) {
+  auto& bell = on.here().bells[on.rank];
+  for (bool all_done = false; !all_done;) {
+    const auto rung = bell.load(); // before the looks: what comes after them has rung again
+    if (on.aborted) break;
     bool moved = false;
     all_done = true;
     bool busy[2][ranks_max]{};
@@ -126,12 +145,13 @@ void run(ncclComm& on, std::vector<part>& parts) {
     }
     for (const auto& one : parts)
       all_done = all_done && one.left == 0;
-    if (!moved && !all_done) ::sched_yield();
+    if (!moved && !all_done) troupe::futex_wait(bell, rung, sleep_ms_max);
   }
   if (on.aborted) // what was under way is poison
     for (auto& one : parts)
       if (!one.sends) std::memset(one.bytes, 0xff, one.left);
   --on.on_stream;
+  on.on_stream.notify_all();
 }
 
 result issue(ncclComm& on, CUstream_st* stream, std::vector<part> parts) {
@@ -254,7 +274,7 @@ result ncclCommRevoke(ncclComm* on, int flags) {
   on->check();
   if (on->now != ncclComm::phase::live || flags != 0) return result::invalid_usage;
   on->issuing = nullptr;
-  on->aborted = true;
+  stop(*on);
   on->now = ncclComm::phase::revoked;
   return result::in_progress;
 }
@@ -263,7 +283,7 @@ result ncclCommShrink(ncclComm* parent, int* without, int count, ncclComm** comm
   parent->check();
   if (flags != troupe::nccl::shrink_abort || parent->depth + 1 == levels) return result::invalid_argument;
   parent->issuing = nullptr;
-  parent->aborted = true;
+  stop(*parent);
   int rank = parent->rank;
   for (int i = 0; i < count; ++i)
     if (without[i] < parent->rank) --rank;
@@ -286,11 +306,11 @@ result ncclCommAbort(ncclComm* on) {
   const char* const how = std::getenv("FAKE_NCCL_ABORT");
   while (how != nullptr && std::string_view{how} == "hang")
     ::pause();
-  on->aborted = true;
+  stop(*on);
   on->issuing = nullptr;
   on->now = ncclComm::phase::gone;
-  while (on->on_stream != 0) // it blocks, as the real one may
-    ::sched_yield();
+  for (int left = on->on_stream; left != 0; left = on->on_stream)
+    on->on_stream.wait(left); // it blocks, as the real one may
   return result::success;
 }
 
