@@ -280,6 +280,15 @@ expected<join_answer> director_process::state::admit(const join_offer& offer) {
     return error{errc::refused, "this job sums in the memory of its host (--collective shm), and '" +
                                     offer.host + "' is another one; accepted there: auto, ring"};
   }
+  if (offer.transport !=
+      settings.transport) { // each end of a path chooses its lanes, both from the same ones
+    return error{errc::bad_argument, "--transport " + offer.transport +
+                                         ": the job runs with another one; accepted: " + settings.transport};
+  }
+  if (const bool gpus = settings.gpu().has_value(); gpu_of(offer.device).has_value() != gpus) {
+    return error{errc::bad_argument, "--device " + offer.device + ": the job sums on " +
+                                         (gpus ? "GPUs; accepted: cuda:N" : "CPUs; accepted: auto, cpu")};
+  }
   if (auto admitted = (*core)->on_offer(offer); !admitted) return admitted.failure();
   const job_handout handout{settings,
                             train.locator,

@@ -34,6 +34,10 @@ expected<std::unique_ptr<host_environment>> host_environment::open(log_level qui
   return made;
 }
 
+void host_environment::set_deadlines(const timeouts& limits) {
+  if (gpu_ != nullptr) gpu_->set_deadlines(limits);
+}
+
 void host_environment::rest_gpu() {
   constexpr auto longest = std::chrono::seconds{5};
   if (gpu_ != nullptr) (void)loop_.run_until([this] { return gpu_->rests(); }, longest);

@@ -38,6 +38,7 @@ public:
   [[nodiscard]] host_entropy& random() { return random_; }
   [[nodiscard]] host_clock& clock() { return clock_; }
   [[nodiscard]] staging& stage() { return stage_; }
+  void set_deadlines(const timeouts& limits); // of a GPU's communicators
   // Lets a GPU's communicators end in order. After `loop().run()`, once nobody uses them.
   void rest_gpu();
   // Let what was posted to these threads finish; the loop no longer runs.

@@ -54,6 +54,13 @@ expected<void> host_gpu::look(std::uint32_t first, std::uint32_t last) {
   return {};
 }
 
+void host_gpu::set_deadlines(const timeouts& limits) {
+  if (device_ == nullptr) return;
+  device_->set({.init_deadline = limits.first_step_deadline,
+                .close_deadline = limits.shutdown_grace,
+                .abort_deadline = 2 * limits.lease});
+}
+
 bool host_gpu::rests() const {
   const auto state = device_ == nullptr ? life_state::none : device_->state();
   return state == life_state::none || state == life_state::stuck;

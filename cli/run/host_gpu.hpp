@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/policy/timeouts.hpp"
 #include "runtime/seams/clock.hpp"
 #include "runtime/seams/executor.hpp"
 #include "transports/nccl/gpu_device.hpp"
@@ -40,6 +41,9 @@ public:
   open(const gpu_use& use, const gpu_threads& threads, const std::string& network);
   // Would `open` find devices `first` to `last` here? Opens none.
   [[nodiscard]] static expected<void> look(std::uint32_t first, std::uint32_t last);
+
+  // An abort that does not return ends the process before the others count as hung (TO-5).
+  void set_deadlines(const timeouts& limits);
 
   [[nodiscard]] nccl_collective& sums() { return sums_; }
   [[nodiscard]] device* compute() const { return device_.get(); } // null: a director's

@@ -30,7 +30,7 @@ struct worker_run {
   std::int64_t slot{-1};
   std::string transport{"tcp"}; // as --transport takes it
   bool launched{false};         // by a director: it reports for us
-  bool sums_on_gpu{false};
+  std::string device{"cpu"};    // as --device takes it
   int exit_code{exit_not_started};
 };
 
@@ -68,7 +68,7 @@ void end(worker_run& run, const training_graph& graph, int code, const std::stri
 std::optional<gpu_use> gpu_of_worker(worker_run& run, std::string_view device, std::uint32_t slot) {
   const auto first = gpu_of(device);
   if (!first) return std::nullopt;
-  run.sums_on_gpu = true;
+  run.device = device;
   return gpu_use{
       .index = *first + slot, .prepares_only = false, .end_process = [&run](const std::string& why) {
         note_cause(run, why);
@@ -76,20 +76,10 @@ std::optional<gpu_use> gpu_of_worker(worker_run& run, std::string_view device, s
       }};
 }
 
-// Each end of a path chooses its lanes for itself: both must choose from the same ones. A sum needs all of
-// its ranks on GPUs, or none.
 expected<void> take_settings(const worker_run& run, const join_answer& joined) {
   const auto given = decode_handout(joined.settings);
   if (!given) return given.failure();
-  if (given->settings.transport != run.transport)
-    return error{errc::bad_argument,
-                 "--transport " + run.transport +
-                     ": the job runs with another one; accepted: " + given->settings.transport};
-  const auto device_of_job = given->settings.device;
-  if (gpu_of(device_of_job).has_value() != run.sums_on_gpu)
-    return error{errc::bad_argument, std::string{run.sums_on_gpu ? "--device cuda:N: the job sums on CPUs"
-                                                                 : "--device auto: the job sums on GPUs"} +
-                                         "; accepted: " + (run.sums_on_gpu ? "auto, cpu" : "cuda:N")};
+  run.host->set_deadlines(timeouts::derive(given->settings.detect_after));
   run.host->loop().spin_for(given->settings.spin);
   return {};
 }
@@ -125,6 +115,8 @@ int join(worker_run& run, const training_graph& graph, const std::string& endpoi
                          .host = host,
                          .machine = host_identity(),
                          .program = graph.identity().name,
+                         .transport = run.transport,
+                         .device = run.device,
                          .slot = run.slot,
                          .address = env.network.local_address()};
   run.door->join(endpoint, offer, deadline, [&run, &graph, where = endpoint](expected<join_answer> joined) {

@@ -20,10 +20,12 @@ namespace troupe {
 struct join_offer {
   incarnation_id incarnation;
   std::int64_t pid{0};
-  std::string host;      // host name, for reports
-  std::string machine;   // equal for processes that can share memory; compared, never read
-  std::string program;   // the graph's name; another graph is refused
-  std::int64_t slot{-1}; // launch slot that the director gave its child; -1: joined from outside
+  std::string host;             // host name, for reports
+  std::string machine;          // equal for processes that can share memory; compared, never read
+  std::string program;          // the graph's name; another graph is refused
+  std::string transport{"tcp"}; // as --transport takes it
+  std::string device{"cpu"};    // as --device takes it; sums are on GPUs for all members, or for none
+  std::int64_t slot{-1};        // launch slot that the director gave its child; -1: joined from outside
   peer_address address;
 };
 

@@ -16,10 +16,12 @@ using device_test::real;
 
 TEST_CASE("gpu_alone: the collective contract with one rank on one GPU (CO-1, CO-4)") {
   if (devices_here() == 0) SKIP("no GPU was used");
-  const auto world = worlds::gpu_processes(real());
-  for (const std::size_t elements : {1U, 3U, 1000U, 50'003U, 4'000'000U})
-    contract::sums_are_canonical(*world, contract::shape_of(1, 8, elements), 3);
-  contract::sums_are_canonical(*world, contract::shape_of(1, 8, 6001), 1000);
+  for (const bool of_host : {false, true}) {
+    const auto world = worlds::gpu_processes(real({}, of_host));
+    for (const std::size_t elements : {1U, 3U, 1000U, 50'003U, 4'000'000U})
+      contract::sums_are_canonical(*world, contract::shape_of(1, 8, elements), 3);
+    contract::sums_are_canonical(*world, contract::shape_of(1, 8, 6001), 1000);
+  }
 }
 
 // NCCL's own meeting hangs as long as a rank is missing: what frees us is real.
@@ -58,8 +60,12 @@ TEST_CASE("gpu_alone: who waits for a rank that never comes is freed by deadline
 TEST_CASE("gpu_contract: the collective contract holds between GPUs (CO-1, CO-2, CO-4, NS-2)") {
   const auto devices = devices_here();
   if (devices < 2) SKIP("needs 2 GPUs or more; here: " << devices);
-  const auto world = worlds::gpu_processes(real());
   for (std::uint32_t ranks = 2; ranks <= std::min(devices, 4U); ++ranks) {
+    const auto of_host = worlds::gpu_processes(real({}, true));
+    for (const std::size_t elements : {1U, 50'003U, 4'000'000U})
+      contract::sums_are_canonical(*of_host, contract::shape_of(ranks, 8, elements), 3);
+    contract::abort_frees_everybody(*of_host, contract::shape_of(ranks, 8, 6001));
+    const auto world = worlds::gpu_processes(real());
     for (const std::size_t elements : {1U, 1000U, 50'003U, 4'000'000U})
       contract::sums_are_canonical(*world, contract::shape_of(ranks, 8, elements), 3);
     contract::sums_are_canonical(*world, contract::shape_of(ranks, 8, 6001), 1000);

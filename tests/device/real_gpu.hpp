@@ -36,8 +36,8 @@ inline std::uint32_t devices_here() {
   return counted[0] > 0 ? static_cast<std::uint32_t>(counted[0]) : 0;
 }
 
-inline worlds::gpu_world_settings real(const life_settings& life = {}) {
-  return {.name = "real GPUs, processes", .libraries = {}, .life = life};
+inline worlds::gpu_world_settings real(const life_settings& life = {}, bool sums_of_host = false) {
+  return {.name = "real GPUs, processes", .libraries = {}, .life = life, .sums_of_host = sums_of_host};
 }
 
 } // namespace troupe::device_test

@@ -111,14 +111,14 @@ class GpuJob(ProcessTest):
                        environment=libraries)
 
         job = self.start("--steps", STEPS, "--workers", 2, "--external", 1, *token, *GPU)
-        self.assert_one_line(join(job).end(), 2, "--device auto: the job sums on GPUs", "accepted: cuda:N")
+        self.assert_one_line(join(job).end(), 2, "--device cpu: the job sums on GPUs", "accepted: cuda:N")
         joiner = join(job, "--device", "cuda:1")
         result = job.end()
         self.assertEqual(joiner.process.wait(harness.DEADLINE_S), 0)
         self.assert_finished(result, STEPS, self.clean_digest(STEPS))
         self.by(FAKE, result)
         job = self.start("--steps", STEPS, "--workers", 2, "--external", 1, *token)
-        self.assert_one_line(join(job, *GPU).end(), 2, "--device cuda:N: the job sums on CPUs",
+        self.assert_one_line(join(job, *GPU).end(), 2, "--device cuda:0: the job sums on CPUs",
                              "accepted: auto, cpu")
         join(job)
         self.assert_finished(job.end(), STEPS, self.clean_digest(STEPS))

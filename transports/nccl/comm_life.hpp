@@ -102,6 +102,8 @@ public:
   [[nodiscard]] life_orders drained(time_point now, bool clean);
   [[nodiscard]] life_orders tick(time_point now);
 
+  void set(const life_settings& settings) { settings_ = settings; } // from the next state on
+
   // --- what is ---
   [[nodiscard]] life_state state() const { return state_; }
   [[nodiscard]] generation_id generation() const { return generation_; } // that lives, or lived last

@@ -75,6 +75,11 @@ void gpu_device::report(generation_id generation, const error& failed) {
   event([&](comm_life& life, time_point now) { return life.fault(now, generation, failed); });
 }
 
+void gpu_device::set(const life_settings& deadlines) {
+  const std::lock_guard lock{mutex_};
+  life_.set(deadlines);
+}
+
 bool gpu_device::may_issue(generation_id generation) const {
   const std::lock_guard lock{mutex_};
   return life_.may_issue(generation);

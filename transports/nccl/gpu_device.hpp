@@ -97,6 +97,7 @@ public:
   // Runs on the owner thread, before anything is lent that is asked for later.
   void retire(task work);
   void abort(generation_id generation, const std::string& why) noexcept;
+  void set(const life_settings& deadlines); // from the next state on
   [[nodiscard]] bool may_issue(generation_id generation) const;
   [[nodiscard]] life_state state() const;
 

@@ -203,6 +203,8 @@ wire_bytes encode_offer(const join_offer& offer) {
   wire.setSlot(offer.slot);
   wire.setAddress(wire_data(offer.address));
   wire.setMachine(offer.machine.c_str());
+  wire.setTransport(offer.transport.c_str());
+  wire.setDevice(offer.device.c_str());
   return flatten(message, 0);
 }
 
@@ -218,12 +220,15 @@ expected<join_offer> decode_offer(std::span<const std::byte> bytes) {
         offer.slot = wire.getSlot();
         offer.address = bytes_of(wire.getAddress());
         offer.machine = view(wire.getMachine());
-        const bool sound = offer.incarnation.valid() && offer.host.size() <= limits::name_bytes_max &&
-                           offer.program.size() <= limits::name_bytes_max && printable(offer.host) &&
-                           printable(offer.program) && offer.slot >= -1 && offer.slot < limits::workers_max &&
-                           offer.machine.size() <= limits::name_bytes_max && printable(offer.machine) &&
-                           offer.pid > 0 && offer.pid <= limits::rendezvous_pid_max &&
-                           !offer.address.empty() &&
+        offer.transport = view(wire.getTransport());
+        offer.device = view(wire.getDevice());
+        const auto named = [](const std::string& text) {
+          return text.size() <= limits::name_bytes_max && printable(text);
+        };
+        const bool sound = offer.incarnation.valid() && named(offer.host) && named(offer.program) &&
+                           named(offer.machine) && named(offer.transport) && named(offer.device) &&
+                           offer.slot >= -1 && offer.slot < limits::workers_max && offer.pid > 0 &&
+                           offer.pid <= limits::rendezvous_pid_max && !offer.address.empty() &&
                            offer.address.size() <= limits::rendezvous_address_bytes_max;
         if (!sound) return malformed(what);
         return offer;

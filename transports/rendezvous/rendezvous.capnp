@@ -39,6 +39,8 @@ struct JoinOffer {
   slot @4 :Int64;
   address @5 :Data;
   machine @6 :Text;
+  transport @7 :Text;
+  device @8 :Text;
 }
 
 struct JoinAnswer {

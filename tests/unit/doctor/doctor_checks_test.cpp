@@ -56,6 +56,22 @@ TEST_CASE("doctor: a healthy machine is ok in each check, and each speaks once (
   CHECK(healthy(found));
 }
 
+TEST_CASE("doctor: GPUs are missed only where they are asked for") {
+  const std::string missing = "no CUDA runtime (libcudart.so.13: no such file); install the CUDA runtime";
+  const auto unasked = after("GPUs", [&](auto& f) { f.gpu.missing = missing; });
+  CHECK(unasked.what == verdict::ok);
+  CHECK(unasked.text == "not asked for: no CUDA runtime (libcudart.so.13: no such file)");
+  const auto asked =
+      after("GPUs", [&](auto& f) { f.gpu = {.asked = "cuda:0", .found = {}, .missing = missing}; });
+  CHECK(asked.what == verdict::fail);
+  CHECK(asked.text == "cuda:0: no CUDA runtime (libcudart.so.13: no such file)");
+  CHECK(asked.remedy == "install the CUDA runtime, or use --device cpu");
+  const auto there =
+      after("GPUs", [](auto& f) { f.gpu = {.asked = "cuda:0", .found = "1 device", .missing = {}}; });
+  CHECK(there.what == verdict::ok);
+  CHECK(there.text == "1 device");
+}
+
 TEST_CASE("doctor: of a machine about which nothing is known, every finding has its remedy (DO-1)") {
   const auto found = examine({});
   CHECK_FALSE(healthy(found));

@@ -54,6 +54,23 @@ TEST_CASE("job settings: numbers out of range are named with what is accepted") 
   CHECK(refusal([](auto& s) { s.spin = 2s; }) == "--spin 2s: out of range; accepted: 0ms to 1s");
 }
 
+TEST_CASE("job settings: with a GPU, what is not summed there is refused with both ways out") {
+  CHECK(refusal([](auto& s) { s.device = "cuda:1"; }) == "accepted");
+  CHECK(refusal([](auto& s) { s.device = "cuda:0", s.wire = "float16"; }) ==
+        "--device cuda:0: --wire float16 is not summed on GPUs; accepted: --wire float32, or --device cpu");
+  CHECK(refusal([](auto& s) {
+          s.device = "cuda:0", s.top_k = 0.1;
+        }).starts_with("--device cuda:0: --top-k 0.1 is not"));
+  CHECK(refusal([](auto& s) {
+          s.device = "cuda:0", s.collective = "shm";
+        }).ends_with("accepted: --collective auto, or --device cpu"));
+  for (const auto* wrong : {"cuda", "cuda:", "cuda:-1", "cuda:1x", "cuda:64", "gpu:0"})
+    CHECK(refusal([&](auto& s) { s.device = wrong; }) ==
+          "--device " + std::string{wrong} + ": no such device; accepted: auto, cpu, cuda:N");
+  CHECK(gpu_of("cuda:63") == 63);
+  CHECK(!gpu_of("cpu"));
+}
+
 TEST_CASE("job settings: a global batch that does not divide says which do") {
   CHECK(refusal([](auto& s) { s.global_batch = 130; }) ==
         "--global-batch 130: not divisible into 8 shards; nearest: 128 or 136; accepted: multiples of 8");

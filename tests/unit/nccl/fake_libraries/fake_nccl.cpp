@@ -5,7 +5,8 @@
 // A stream that cannot go on sleeps until a peer has moved something or its communicator is aborted: on a
 // busy machine one that spins takes the time that its peers need.
 //
-// FAKE_NCCL_VERSION (22809) is what it says it is; FAKE_NCCL_ABORT=hang lets an abort never return.
+// FAKE_NCCL_VERSION (22809) is what it says it is; FAKE_NCCL_ABORT=hang lets the abort of
+// a communicator whose ranks have met never return.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +38,7 @@ namespace {
 
 constexpr int ranks_max = 8;
 constexpr int levels = 3; // a communicator, and those shrunk from it
-constexpr std::size_t ring_bytes = 32 * 1024;
+constexpr std::size_t ring_bytes = 512 * 1024; // touched where used
 
 // From one rank to another.
 struct ring {
@@ -304,7 +305,7 @@ result ncclCommDestroy(ncclComm* on) {
 result ncclCommAbort(ncclComm* on) {
   if (on->now == ncclComm::phase::gone) die("a communicator is aborted twice");
   const char* const how = std::getenv("FAKE_NCCL_ABORT");
-  while (how != nullptr && std::string_view{how} == "hang")
+  while (how != nullptr && std::string_view{how} == "hang" && on->now != ncclComm::phase::joining)
     ::pause();
   stop(*on);
   on->issuing = nullptr;
