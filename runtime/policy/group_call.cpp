@@ -88,6 +88,13 @@ expected<void> check_call(const group_operation& what, std::uint32_t rank, std::
   return {};
 }
 
+expected<void> check_room(std::size_t under_way) {
+  if (under_way < limits::group_calls_max) return {};
+  return error{errc::no_credit, "rank group: " + std::to_string(limits::group_calls_max) +
+                                    " calls are under way, and no member has more in one group; wait for a "
+                                    "`done` before the next"};
+}
+
 expected<void> check_split(std::span<const std::uint32_t> ranks, std::uint32_t world) {
   const bool ascending =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>{}) == ranks.end();

@@ -49,6 +49,8 @@ struct call_parts {
 
 // errc::bad_argument: kinds, sizes, peer or memory that no group of `world` has a use for at `rank`.
 [[nodiscard]] expected<void> check_call(const group_operation& what, std::uint32_t rank, std::uint32_t world);
+// errc::no_credit: a member that has so many calls under way makes no more (GR-6).
+[[nodiscard]] expected<void> check_room(std::size_t under_way);
 [[nodiscard]] expected<void> check_split(std::span<const std::uint32_t> ranks, std::uint32_t world);
 
 [[nodiscard]] call_signature signature_of(const group_operation& what);

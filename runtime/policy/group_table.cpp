@@ -24,6 +24,7 @@ error ended() {
 
 void group_outcome::deliver() {
   if (bytes != nullptr) std::copy(bytes->begin(), bytes->end(), out.begin());
+  if (under_way != nullptr) --*under_way;
   done(std::move(result));
 }
 
@@ -34,8 +35,16 @@ group_table::group_table(std::shared_ptr<origin> shared, std::vector<std::uint32
     : shared_{std::move(shared)}
     , first_ranks_{std::move(first_ranks)}
     , queues_(first_ranks_.size())
+    , under_way_(first_ranks_.size())
     , reduction_{world()}
-    , split_calls_(first_ranks_.size()) {}
+    , split_calls_(first_ranks_.size()) {
+  for (auto& one : under_way_)
+    one = std::make_shared<std::atomic<std::uint32_t>>(0);
+}
+
+expected<void> group_table::room(std::uint32_t rank) const {
+  return aborted_ ? expected<void>{} : check_room(*under_way_[rank]);
+}
 
 void group_table::start(std::uint32_t rank, const group_operation& what, group_done done) {
   auto fits = check_call(what, rank, world());
@@ -95,6 +104,7 @@ void group_table::close() {
 
 void group_table::add(std::uint32_t rank, call made) {
   queues_[rank].push_back(std::move(made));
+  ++*under_way_[rank];
   if (aborted_)
     finish_head(rank, ended());
   else
@@ -213,7 +223,7 @@ void group_table::finish_head(std::uint32_t rank, expected<void> result, shared_
   auto over = std::move(head(rank));
   queues_[rank].pop_front();
   shared_->sink(first_ranks_[rank],
-                {std::move(over.done), std::move(result), over.what.out, std::move(bytes)});
+                {std::move(over.done), std::move(result), over.what.out, std::move(bytes), under_way_[rank]});
 }
 
 // The group is of no more use; a split that not all agreed on leaves no group behind.

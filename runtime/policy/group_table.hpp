@@ -8,11 +8,12 @@
 // Owns:     the queues of one group, and the tables of groups split off from it.
 // Runs on:  one thread at a time, whoever calls; the sink is called inside.
 // Fails:    as the seam says (runtime/seams/rank_group.hpp).
-// Invariants: GR-1 to GR-5.
+// Invariants: GR-1 to GR-6.
 //   GT-1    each call has one outcome; a member's outcomes leave in the order of its calls.
 // Why:      docs/design/0033-rank-groups.md
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,12 +30,14 @@
 namespace troupe {
 
 using shared_bytes = std::shared_ptr<const std::vector<std::byte>>;
+using shared_count = std::shared_ptr<std::atomic<std::uint32_t>>;
 
 struct group_outcome {
   group_done done;
   expected<void> result;
   std::span<std::byte> out;
-  shared_bytes bytes; // for `out`; null: nothing
+  shared_bytes bytes;       // for `out`; null: nothing
+  shared_count under_way{}; // the member's calls
   // Where and while `out` is the member's: copies, and calls `done`.
   void deliver();
 };
@@ -47,6 +50,8 @@ public:
   group_table(std::uint32_t world, group_sink sink);
 
   [[nodiscard]] std::uint32_t world() const { return static_cast<std::uint32_t>(queues_.size()); }
+  // errc::no_credit: nothing may be started nor split (GR-6). Nothing of a call has an outcome then.
+  [[nodiscard]] expected<void> room(std::uint32_t rank) const;
   void start(std::uint32_t rank, const group_operation& what, group_done done);
   // The table of the members `ranks`, at once; `agreed` when all have called, as any other call.
   [[nodiscard]] expected<std::shared_ptr<group_table>>
@@ -88,6 +93,7 @@ private:
   std::shared_ptr<origin> shared_;
   std::vector<std::uint32_t> first_ranks_; // by rank here: the rank in the first group
   std::vector<std::deque<call>> queues_;   // by rank
+  std::vector<shared_count> under_way_;    // by rank: made, and the outcome not delivered
   rank_reduction reduction_;
   struct split_off {
     call_signature shown;

@@ -36,7 +36,7 @@ inline constexpr std::size_t call_outcomes = 5;
 struct flight_record {
   std::uint64_t id{0}; // 1, 2, 3, ... of all calls that the process made
   std::uint64_t generation{0};
-  std::uint64_t sequence{0}; // of the group's collectives; a send or receive: of those with this peer
+  std::uint64_t sequence{0}; // among collectives of the group, or sends or receives of this peer; 0: none
   std::uint64_t step{0};     // that was being computed
   std::uint64_t elements{0};
   std::int64_t created_ns{0}; // called

@@ -2,8 +2,8 @@
 //
 // Every member issues the same calls in the same order; a send and its receive are one call of two members,
 // in order between them. A send may wait for its receive: of two that exchange, one receives first. Several
-// calls may be under way; they complete in the order issued. The canonical sum of gradients is not here: it
-// belongs to the communicator (collective.hpp).
+// calls may be under way, up to a limit (GR-6); they complete in the order issued. The canonical sum of
+// gradients is not here: it belongs to the communicator (collective.hpp).
 //
 // Threads: `start` on the device's executor, where `done` runs, possibly before `start` returns; `abort` from
 //          any thread.
@@ -13,8 +13,9 @@
 //          the others called: everyone in that call gets this error, with the first rank that differs and
 //          both calls, nothing has moved, and the group is of no more use: later calls are aborted
 //          (over NCCL with the whole generation).
+//          no_credit: too many calls are under way (GR-6); it counts as not called. Wait for a `done`.
 // Invariants:
-//   GR-1    every `done` is called exactly once, in the order of the calls.
+//   GR-1    every `done` is called exactly once, in the order of the calls; that of GR-6 at once.
 //   GR-2    after `abort` of the communicator every pending and later call ends with errc::aborted, in
 //           milliseconds, unless it was already complete.
 //   GR-3    what a call that failed has written to `out` means nothing; `in` is as it was.
@@ -23,6 +24,9 @@
 //           and bfloat16 are added as float32 and rounded once, to nearest even. Integers wrap. A NaN in a
 //           result is the quiet one without sign and payload.
 //   GR-5    a group never exchanges a byte with another one, nor with another generation's.
+//   GR-6    of one member, at most limits::group_calls_max calls of a group are under way: made, splits among
+//           them, and not done yet. One more ends with errc::no_credit, before `start` returns. Where calls
+//           block there is one.
 #pragma once
 
 #include <cstddef>
@@ -71,8 +75,8 @@ public:
   // The members `ranks` (of this group, ascending, without repetition), as a group of their own; ranks there
   // are positions here. Called by every member of this group, in order with its other calls; null for who is
   // not among them. Lives no longer than this group. errc: bad_argument, no_credit (more than
-  // limits::rank_groups_max were made), aborted. Where nothing may block, that the members' ranks differ is
-  // told by later calls of both groups.
+  // limits::rank_groups_max were made, or GR-6), aborted. Where nothing may block, that the members' ranks
+  // differ is told by later calls of both groups.
   [[nodiscard]] virtual expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) = 0;
 };
 

@@ -27,10 +27,13 @@ public:
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t world() const override { return table_->world(); }
   void start(const group_operation& what, group_done done) override {
-    if (owner_.alive()) table_->start(rank_, what, std::move(done)); // SW-3
+    if (!owner_.alive()) return; // SW-3
+    if (auto room = table_->room(rank_); !room) return done(std::move(room));
+    table_->start(rank_, what, std::move(done));
   }
   [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
     if (!owner_.alive()) return ended();
+    if (auto room = table_->room(rank_); !room) return room.failure();
     auto table = table_->split(rank_, ranks, [](const expected<void>&) {});
     if (!table) return table.failure();
     if (*table == nullptr) return std::unique_ptr<rank_group>{};

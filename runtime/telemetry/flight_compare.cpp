@@ -127,6 +127,7 @@ private:
   }
 
   void take(const flight_dump& dump, const flight_record& record) {
+    if (record.sequence == 0) return; // refused: it counts as not called (FL-2)
     const auto which = lane_of(dump, record);
     if (lanes_.size() >= lanes_max && !lanes_.contains(which)) return;
     auto& place = lanes_[which].try_emplace(dump.about.rank.value(), seat{&dump, {}}).first->second;

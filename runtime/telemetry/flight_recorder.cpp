@@ -44,13 +44,17 @@ public:
     if (size_ == pending_.size()) grow();
     auto& place = pending_[(head_ + size_) % pending_.size()];
     place.record = owner_.begin(generation_, number_, describe(what));
-    place.record.sequence = next_number(what);
+    place.count = &count_of(what);
+    place.record.sequence = ++*place.count;
     if (what.peer < ranks_.size()) place.record.peer = ranks_[what.peer];
     place.done = std::move(done);
     if (size_ == 0) place.record.started_ns = place.record.created_ns;
     owner_.ring_.add(place.record); // FL-1
     ++size_;
-    inner_.start(what, [this](expected<void> result) { on_done(std::move(result)); });
+    inner_.start(what, [this](expected<void> result) {
+      const bool refused = !result && result.failure().code == errc::no_credit;
+      refused ? on_refused(std::move(result)) : on_done(std::move(result));
+    });
   }
 
   [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
@@ -70,13 +74,14 @@ private:
   struct pending_call {
     flight_record record;
     group_done done;
+    std::uint64_t* count{nullptr}; // of calls of its kind
   };
 
-  std::uint64_t next_number(const group_operation& what) {
+  std::uint64_t& count_of(const group_operation& what) {
     const bool known = what.peer < ranks_.size();
-    if (what.call == group_call::send && known) return ++sent_[what.peer];
-    if (what.call == group_call::receive && known) return ++received_[what.peer];
-    return ++collectives_;
+    if (what.call == group_call::send && known) return sent_[what.peer];
+    if (what.call == group_call::receive && known) return received_[what.peer];
+    return collectives_;
   }
 
   // Calls complete in order (GR-1). The next one has nothing before it any more.
@@ -87,6 +92,16 @@ private:
     auto done = std::move(first.done);
     head_ = (head_ + 1) % pending_.size();
     if (--size_ > 0) owner_.start(pending_[head_].record);
+    done(std::move(result));
+  }
+
+  // The newest one, while it is made (GR-6). It counts as not called: the next one gets its number.
+  void on_refused(expected<void> result) {
+    auto& newest = pending_[(head_ + --size_) % pending_.size()];
+    --*newest.count;
+    newest.record.sequence = 0;
+    owner_.finish(newest.record, call_outcome::failed);
+    auto done = std::move(newest.done);
     done(std::move(result));
   }
 

@@ -9,7 +9,8 @@
 //   FL-3    a part of a sum has a record of its own, in group `flight_parts_group`, numbered alike on all
 //           ranks; its times are written when its sum ends, and are those at which it was begun and done.
 //   FL-2    collectives of a group are numbered 1, 2, 3, ... alike on all its members; sends to a peer, and
-//           receives from it, have numbers of their own.
+//           receives from it, have numbers of their own. A call that was refused because too many are under
+//           way (GR-6) has none, and is not compared.
 // Why:      docs/design/0035-flight-recorder.md
 #pragma once
 

@@ -68,7 +68,7 @@ TEST_CASE("gpu_alone: what a rank group's call names may be memory of the device
   CHECK(results == std::vector<int>{worlds::passed});
 }
 
-TEST_CASE("gpu_groups: the contract of rank groups holds between GPUs (GR-1 to GR-5, NG-1 to NG-3)") {
+TEST_CASE("gpu_groups: the contract of rank groups holds between GPUs (GR-1 to GR-6, NG-1 to NG-3)") {
   const auto devices = devices_here();
   if (devices < 2) SKIP("needs 2 GPUs or more; here: " << devices);
   const auto world = group_worlds::blocking(worlds::gpu_processes(real()));

@@ -39,6 +39,7 @@ struct nccl_seat {
   std::vector<std::uint32_t> members; // ranks of the generation, ascending
   std::uint32_t rank{0};              // position among them
   std::uint32_t next_split{0};        // bit
+  std::uint32_t under_way{0};         // calls of this member
   [[nodiscard]] std::uint32_t world() const { return static_cast<std::uint32_t>(members.size()); }
 };
 

@@ -24,6 +24,7 @@ void nccl_group::start(const group_operation& what, group_done done) {
 expected<std::unique_ptr<rank_group>> nccl_group::split(std::span<const std::uint32_t> ranks) {
   if (auto fits = check_split(ranks, world()); !fits) return fits.failure();
   if (const auto* ended = member_->ended()) return *ended;
+  if (auto free = member_->room(*seat_); !free) return free.failure();
   if (seat_->next_split + 1 == limits::rank_groups_max)
     return error{errc::no_credit, "more than " + std::to_string(limits::rank_groups_max) + " rank groups"};
   auto part = std::make_shared<nccl_seat>();

@@ -3,7 +3,7 @@
 // Owns:     a share in its generation's member, where its calls wait for their turns.
 // Runs on:  the owner thread; may be destroyed on any. Calls that are then pending end the generation here,
 //           and nobody waits for their answers.
-// Invariants: GR-1 to GR-5 (rank_group.hpp), NM-1 (nccl_member.hpp), NG-1 to NG-3 (nccl_call.hpp).
+// Invariants: GR-1 to GR-6 (rank_group.hpp), NM-1 (nccl_member.hpp), NG-1 to NG-3 (nccl_call.hpp).
 // Why:      docs/design/0049-rank-groups-on-gpus.md
 #pragma once
 

@@ -54,7 +54,13 @@ void nccl_member::all_reduce(all_reduce_done done) {
 }
 
 void nccl_member::start(nccl_pending call) {
+  if (auto free = room(*call.seat); !free) return call.done(std::move(free));
+  ++call.seat->under_way;
   add(std::move(call));
+}
+
+expected<void> nccl_member::room(const nccl_seat& seat) const {
+  return ended_ ? expected<void>{} : check_room(seat.under_way);
 }
 
 void nccl_member::add(turn made) {
@@ -63,6 +69,13 @@ void nccl_member::add(turn made) {
     end_turns();
   else
     advance();
+}
+
+nccl_member::turn nccl_member::take_first() {
+  auto first = std::move(turns_.front());
+  turns_.pop_front();
+  if (first) --first->seat->under_way;
+  return first;
 }
 
 void nccl_member::advance() {
@@ -88,8 +101,7 @@ void nccl_member::follow(nccl_call::progress made) {
 }
 
 void nccl_member::finish_call() {
-  auto over = std::move(*turns_.front());
-  turns_.pop_front();
+  auto over = *take_first();
   begun_ = false;
   if (!over.refused) return over.done(std::move(over.refused));
   const auto result = call_.result();
@@ -120,8 +132,7 @@ void nccl_member::retire(const nccl_seat& seat) {
 void nccl_member::end_turns() {
   if (std::exchange(ending_, true)) return;
   while (!turns_.empty()) {
-    auto over = std::move(turns_.front());
-    turns_.pop_front();
+    auto over = take_first();
     const bool judged = std::exchange(begun_, false) && over && over->refused && !call_.result();
     if (!over)
       std::exchange(done_, {})(*ended_);

@@ -3,7 +3,7 @@
 // Flow:     all_reduce, start -> [turns] -> one at a time on the device's stream -> done
 // Owns:     the memory that the device lends it, until it leaves.
 // Runs on:  the owner thread.
-// Invariants: NS-1, NS-2 (nccl_communicator.hpp), GR-1, GR-2 (rank_group.hpp).
+// Invariants: NS-1, NS-2 (nccl_communicator.hpp), GR-1, GR-2, GR-6 (rank_group.hpp).
 //   NM-1    sums and calls of all groups are carried out one after another, in the order in which this rank
 //           made them. A rank whose order is another one than its peers' is told that its calls do not fit;
 //           where a sum is concerned, it waits until the generation ends.
@@ -30,7 +30,7 @@ namespace troupe {
 
 // A general operation that waits for its turn, or has it.
 struct nccl_pending {
-  std::shared_ptr<const nccl_seat> seat;
+  std::shared_ptr<nccl_seat> seat;
   group_operation what{};
   call_signature shown{};
   group_done done;
@@ -49,6 +49,7 @@ public:
   [[nodiscard]] std::span<float> contribution(std::size_t index);
   void all_reduce(all_reduce_done done);
   void start(nccl_pending call);
+  [[nodiscard]] expected<void> room(const nccl_seat& seat) const;                  // GR-6
   [[nodiscard]] const error* ended() const { return ended_ ? &*ended_ : nullptr; } // why it was
   void retire(const nccl_seat& seat);                                              // its group is gone
   // The last of it: whoever waits is told, and the memory can be lent again.
@@ -66,6 +67,7 @@ private:
   using turn = std::optional<nccl_pending>;                                // nothing: the sum
 
   void add(turn made);
+  [[nodiscard]] turn take_first();
   void advance();
   void begin_sum();
   void begin_call();

@@ -76,13 +76,15 @@ error ring_calls::ended() const {
 // --- the queue ------------------------------------------------------------------------------------------
 
 void ring_calls::start(const group_operation& what, group_done done) {
+  if (auto free = room(); !free) return done(std::move(free));
   auto fits = check_call(what, talk_->rank(), talk_->world());
   add({what, signature_of(what), std::move(done), std::move(fits)});
 }
 
 expected<std::unique_ptr<rank_group>> ring_calls::split(std::span<const std::uint32_t> ranks) {
   if (auto fits = check_split(ranks, talk_->world()); !fits) return fits.failure();
-  if (closed_ || owner_.aborted()) return ended();
+  if (over()) return ended();
+  if (auto free = room(); !free) return free.failure();
   if (last_split_ + 1 == limits::rank_groups_max)
     return error{errc::no_credit, "more than " + std::to_string(limits::rank_groups_max) + " rank groups"};
   const auto number = talk_->group() | 1U << last_split_++;
@@ -107,6 +109,14 @@ expected<std::unique_ptr<rank_group>> ring_calls::split(std::span<const std::uin
   return std::unique_ptr<rank_group>{std::make_unique<ring_group>(std::move(part))};
 }
 
+bool ring_calls::over() const {
+  return closed_ || owner_.aborted();
+}
+
+expected<void> ring_calls::room() const {
+  return over() ? expected<void>{} : check_room(calls_.size());
+}
+
 void ring_calls::add(call made) {
   calls_.push_back(std::move(made));
   advance();
@@ -114,7 +124,7 @@ void ring_calls::add(call made) {
 
 void ring_calls::advance() {
   while (!calls_.empty()) {
-    if (closed_ || owner_.aborted()) {
+    if (over()) {
       finish(ended());
     } else if (busy_ || held_) {
       return;

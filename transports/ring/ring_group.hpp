@@ -10,7 +10,7 @@
 // them, then what was reduced to all. A group that is split off is numbered by the splits that led to it,
 // which all its members have made in one order; its calls wait until all have agreed on the split.
 //
-// Invariants: GR-1 to GR-5 (rank_group.hpp), RT-1 to RT-3 (ring_talk.hpp).
+// Invariants: GR-1 to GR-6 (rank_group.hpp), RT-1 to RT-3 (ring_talk.hpp).
 // Why:      docs/design/0042-rank-groups-across-hosts.md
 #pragma once
 
@@ -53,6 +53,8 @@ private:
   };
 
   void add(call made);
+  [[nodiscard]] bool over() const;           // every call ends with errc::aborted
+  [[nodiscard]] expected<void> room() const; // GR-6
   void advance();
   void finish(expected<void> result);
   void run_round(bool opens);

@@ -17,7 +17,7 @@
 //
 // A group that is split off has lines, meeting and staging of its own, in an area that no other one gets.
 //
-// Invariants: GR-1 to GR-5 (rank_group.hpp), ME-1 (meeting.hpp), GL-1, GL-2 (group_line.hpp).
+// Invariants: GR-1 to GR-6 (rank_group.hpp), ME-1 (meeting.hpp), GL-1, GL-2 (group_line.hpp).
 //   SR-1    a member writes to its own staging only; between the two meetings of an all-reduce only to the
 //           slice that nobody else reads.
 //   SR-2    what others wrote is compared or copied; offsets come from the layout and the own call (SG-2).

@@ -57,6 +57,18 @@ TEST_CASE("group call: kinds, peers and sizes that cannot be are refused") {
   CHECK(check_split(std::vector<std::uint32_t>{0, 2}, 3));
 }
 
+TEST_CASE(
+    "group call: a member has so many calls under way and no more; the line says how many, and what to do "
+    "(GR-6)") {
+  CHECK(check_room(0));
+  CHECK(check_room(limits::group_calls_max - 1));
+  const auto full = check_room(limits::group_calls_max);
+  REQUIRE_FALSE(full);
+  CHECK(full.failure().code == errc::no_credit);
+  CHECK(full.failure().text == "rank group: 256 calls are under way, and no member has more in one group; "
+                               "wait for a `done` before the next");
+}
+
 TEST_CASE("group call: the first rank that differs is named, with both calls") {
   const auto sum = signature_of({.call = group_call::all_reduce, .elements = 5});
   const auto avg = signature_of({.call = group_call::all_reduce, .op = reduce_op::avg, .elements = 5});

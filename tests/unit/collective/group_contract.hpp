@@ -1,4 +1,4 @@
-// The contract of rank groups, as parts that any world can play: calls that fit (GR-1 to GR-5).
+// The contract of rank groups, as parts that any world can play: calls that fit (GR-1 to GR-6).
 #pragma once
 
 #include <algorithm>
@@ -202,6 +202,52 @@ inline void a_wrong_call_is_refused(group_world& world, std::uint32_t ranks, std
            for (std::size_t i = 0; i < records.size(); ++i)
              TROUPE_HOLDS(i == 0 || i + 1 == records.size() ? records[i].succeeded()
                                                             : records[i].failed_with(errc::bad_argument));
+           return worlds::passed;
+         }});
+}
+
+// GR-6: as many calls as may be under way, a split among them. Further ones are refused at once, and there is
+// room again as soon as one is done. A group that was split off has a limit of its own.
+inline void calls_under_way_are_bounded(group_world& world, std::uint32_t ranks) {
+  const bool bounded = !world.blocks(); // elsewhere there is never a second one
+  const std::size_t most = bounded ? limits::group_calls_max : 2, more = 3;
+  const auto refused = [most](const error& why) {
+    return why.code == errc::no_credit &&
+           why.text == "rank group: " + std::to_string(most) +
+                           " calls are under way, and no member has more in one group; wait for a `done` "
+                           "before the next";
+  };
+  plays(world, shape_of(ranks, 4096),
+        {[&](player& one) {
+           auto* part = one.split(one.group(), {0, 1});
+           one.barrier(one.group()).then = [&one] { one.barrier(one.group()); };
+           for (std::size_t i = 2; i < most; ++i)
+             one.barrier(one.group());
+           (void)one.split(one.group(), {0});
+           for (std::size_t i = 0; i < more; ++i) // also so that nobody leaves before all have split
+             one.barrier(one.group());
+           if (part != nullptr) one.barrier(*part);
+         },
+         [&](player& one) {
+           const auto& records = one.records();
+           TROUPE_HOLDS(records.size() == most + more - 1 + (one.rank() < 2 ? 1 : 0) + (bounded ? 1 : 0));
+           std::size_t place = 0;
+           for (std::size_t i = 0; i < records.size(); ++i) {
+             const auto& call = records[i];
+             TROUPE_HOLDS(call.dones == 1);
+             if (bounded && i >= most - 1 && i < most - 1 + more) {
+               TROUPE_HOLDS(!*call.result && refused(call.result->failure()));
+               TROUPE_HOLDS(call.place == i - (most - 1)); // before all others
+               continue;
+             }
+             TROUPE_HOLDS(call.succeeded());
+             if (call.group != &one.group()) continue;
+             TROUPE_HOLDS(i == 0 || call.place > place); // GR-1
+             place = call.place;
+           }
+           const auto& last_split = one.splits()[1];
+           TROUPE_HOLDS(last_split.has_value() == bounded);
+           TROUPE_HOLDS(!bounded || refused(*last_split));
            return worlds::passed;
          }});
 }

@@ -138,6 +138,7 @@ inline void holds_over(group_world& world) {
     a_wrong_call_is_refused(world, ranks, 4096);
     sends_arrive_in_order(world, ranks, 4096);
     wrong_splits_are_refused(world, ranks);
+    calls_under_way_are_bounded(world, ranks);
     for (const auto call : {group_call::all_reduce, group_call::all_to_all, group_call::broadcast,
                             group_call::barrier, group_call::receive})
       abort_ends_everything(world, ranks, {.call = call, .elements = 5000, .peer = ranks - 1});

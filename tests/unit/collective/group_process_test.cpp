@@ -15,7 +15,7 @@ namespace {
 
 using namespace forked_ranks;
 
-TEST_CASE("rank group: the contract holds over shm processes (GR-1 to GR-5)") {
+TEST_CASE("rank group: the contract holds over shm processes (GR-1 to GR-6)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::shm_processes(4)));
   group_contract::an_abort_splits_nobody(*worlds::shm_processes(1), group_contract::shape_of(3, 8192), 6001,
                                          50);

@@ -19,6 +19,7 @@ void player::start(rank_group& group, record& made) {
     ++made.dones;
     made.place = done_++;
     made.result.emplace(std::move(result));
+    if (made.then) made.then();
   });
 }
 
@@ -68,6 +69,7 @@ public:
   explicit blocking_world(std::unique_ptr<worlds::world> inner)
       : inner_{std::move(inner)} {}
   [[nodiscard]] std::string name() const override { return inner_->name(); }
+  [[nodiscard]] bool blocks() const override { return true; }
   [[nodiscard]] std::vector<int> play(const collective_shape& shape, const part& played) override {
     return inner_->run(shape, [&](communicator& member, std::uint32_t rank) {
       player one{member, rank};

@@ -31,6 +31,7 @@ struct record {
   int dones{0};
   std::size_t place{0}; // among all that were done
   std::optional<expected<void>> result;
+  std::function<void()> then{}; // where nothing blocks: run once it is done
   [[nodiscard]] bool succeeded() const { return result && *result; }
   [[nodiscard]] bool failed_with(errc code) const {
     return result && !*result && result->failure().code == code;
@@ -83,6 +84,8 @@ class group_world {
 public:
   virtual ~group_world() = default;
   [[nodiscard]] virtual std::string name() const = 0;
+  // Whether a call returns once it is done; otherwise nothing is done while a part issues.
+  [[nodiscard]] virtual bool blocks() const { return false; }
   [[nodiscard]] virtual std::vector<int> play(const collective_shape& shape, const part& played) = 0;
 };
 

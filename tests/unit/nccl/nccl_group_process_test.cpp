@@ -32,7 +32,7 @@ worlds::gpu_world_settings fakes(const life_settings& life = {}) {
 }
 
 TEST_CASE(
-    "nccl group: the contract of rank groups holds between processes over FAKE libraries (GR-1 to GR-5, "
+    "nccl group: the contract of rank groups holds between processes over FAKE libraries (GR-1 to GR-6, "
     "NG-1 to NG-3)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::gpu_processes(fakes())));
 }

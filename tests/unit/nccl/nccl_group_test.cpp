@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-TEST_CASE("nccl group: the contract of rank groups holds over a FAKE of NCCL (GR-1 to GR-5, NG-1 to NG-3)") {
+TEST_CASE("nccl group: the contract of rank groups holds over a FAKE of NCCL (GR-1 to GR-6, NG-1 to NG-3)") {
   fake::fake_group_world world{1};
   group_contract::holds_over(world);
 }

@@ -33,7 +33,7 @@ TEST_CASE("ring: the contract of the collective holds between processes over UCX
   }
 }
 
-TEST_CASE("ring: rank groups between processes over UCX (GR-1 to GR-5)") {
+TEST_CASE("ring: rank groups between processes over UCX (GR-1 to GR-6)") {
   const auto world = group_worlds::blocking(worlds::ring_processes({}));
   for (std::uint32_t ranks = 1; ranks <= 4; ++ranks)
     group_contract::calls_are_right(*world, group_contract::shape_of(ranks, 1024 * 1024), 30'001);

@@ -34,7 +34,7 @@ TEST_CASE("ring: sums in parts, between threads (CO-5)") {
   contract::holds_in_parts(*worlds::ring_threads({}));
 }
 
-TEST_CASE("ring: the contract of rank groups holds between threads (GR-1 to GR-5)") {
+TEST_CASE("ring: the contract of rank groups holds between threads (GR-1 to GR-6)") {
   group_contract::holds_over(*group_worlds::blocking(worlds::ring_threads({})));
 }
 

@@ -177,6 +177,23 @@ TEST_CASE("flight comparison: a send without its receive, and a pair that does n
   CHECK(finding.ranks == named{0, 2});
 }
 
+TEST_CASE("flight comparison: a call that was refused, and made again, is one call (FL-2, GR-6)") {
+  crew all{3};
+  const auto barrier = [&](std::size_t who) {
+    all.ranks[who]->reduce->group()->start({.call = group_call::barrier}, [](expected<void>) {});
+  };
+  all.ranks[1]->general.full = true;
+  for (const std::size_t who : {0U, 1U, 2U})
+    barrier(who);
+  auto finding = found(all.end());
+  CHECK(finding.what == verdict::missing);
+  CHECK(finding.ranks == named{1});
+  all.ranks[1]->general.full = false;
+  barrier(1);
+  finding = found(all.end());
+  CHECK(finding.what == verdict::agree);
+}
+
 TEST_CASE("flight comparison: nobody is blamed for what a dump has lost (FX-1)") {
   crew all{3};
   for (int i = 0; i < 2000; ++i) // more than a ring holds

@@ -22,7 +22,10 @@ public:
       , world_{world} {}
   [[nodiscard]] std::uint32_t rank() const override { return rank_; }
   [[nodiscard]] std::uint32_t world() const override { return world_; }
-  void start(const group_operation&, group_done done) override { calls.push_back(std::move(done)); }
+  void start(const group_operation&, group_done done) override {
+    if (full) return done(error{errc::no_credit, "too many"});
+    calls.push_back(std::move(done));
+  }
   [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
     const auto at = std::ranges::find(ranks, rank_);
     if (at == ranks.end()) return std::unique_ptr<rank_group>{};
@@ -36,6 +39,7 @@ public:
   }
 
   std::deque<group_done> calls;
+  bool full{false}; // one more is refused
 
 private:
   std::uint32_t rank_, world_;

@@ -153,6 +153,39 @@ TEST_CASE("flight recorder: a group's calls end in order, and each kind has numb
   CHECK((kept[23].sequence == 21 && kept[23].group == 1));
 }
 
+TEST_CASE(
+    "flight recorder: a call that is refused is told at once, and is no call of the group (FL-2, GR-6)") {
+  manual_clock clock;
+  rank one{clock, 0, 3, 1};
+  auto& group = *one.reduce->group();
+  std::vector<int> ended;
+  const auto call = [&](int number, group_call what) {
+    group.start({.call = what, .elements = 4, .peer = 1}, [&ended, number](const expected<void>& result) {
+      ended.push_back(result ? number : -number);
+    });
+  };
+  call(1, group_call::barrier);
+  call(2, group_call::send);
+  one.general.full = true;
+  call(3, group_call::send);
+  call(4, group_call::barrier);
+  CHECK(ended == std::vector<int>{-3, -4});
+  one.general.full = false;
+  call(5, group_call::send);
+  call(6, group_call::barrier);
+  while (!one.general.calls.empty())
+    one.general.end_first();
+  CHECK(ended == std::vector<int>{-3, -4, 1, 2, 5, 6});
+  const auto kept = one.box->flight.records();
+  REQUIRE(kept.size() == 6);
+  std::vector<std::uint64_t> numbers;
+  for (const auto& record : kept) {
+    numbers.push_back(record.sequence);
+    CHECK(record.outcome == (record.sequence == 0 ? call_outcome::failed : call_outcome::done));
+  }
+  CHECK(numbers == std::vector<std::uint64_t>{1, 1, 0, 0, 2, 2});
+}
+
 TEST_CASE("flight recorder: a split group has one number at all its members, and ranks of the generation") {
   manual_clock clock;
   std::vector<std::unique_ptr<rank>> ranks;

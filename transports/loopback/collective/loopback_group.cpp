@@ -19,6 +19,10 @@ public:
   [[nodiscard]] std::uint32_t world() const override { return table_->world(); }
   void start(const group_operation& what, group_done done) override {
     std::unique_lock lock{all_->mutex_};
+    if (auto room = table_->room(rank_); !room) {
+      lock.unlock();
+      return done(std::move(room));
+    }
     if (!blocks_) return table_->start(rank_, what, std::move(done));
     std::optional<expected<void>> answer;
     table_->start(rank_, what, [&answer](expected<void> result) { answer = std::move(result); });
@@ -28,6 +32,7 @@ public:
   }
   [[nodiscard]] expected<std::unique_ptr<rank_group>> split(std::span<const std::uint32_t> ranks) override {
     std::unique_lock lock{all_->mutex_};
+    if (auto room = table_->room(rank_); !room) return room.failure();
     std::optional<expected<void>> answer;
     auto table = blocks_
                      ? table_->split(rank_, ranks, [&](expected<void> result) { answer = std::move(result); })

@@ -5,7 +5,7 @@
 // Owns:     the table of the first group, and what its members share.
 // Runs on:  `start`, `split`: the member's executor or thread; `abort`: any thread.
 // Fails:    as the seam says (runtime/seams/rank_group.hpp).
-// Invariants: GR-1 to GR-5, GT-1.
+// Invariants: GR-1 to GR-6, GT-1.
 #pragma once
 
 #include <condition_variable>
