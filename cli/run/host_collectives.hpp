@@ -49,8 +49,6 @@ public:
   }
 
 private:
-  void use_levels_or_say_why(const collective_shape& shape);
-
   collective_choice choice_{collective_choice::automatic};
   shm_collective shm_;
   shm_collective inside_; // of a host, made by one of its members; used on the device only
