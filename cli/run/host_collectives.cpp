@@ -19,22 +19,21 @@ expected<std::string> host_collectives::prepare(const collective_shape& shape) {
                                          std::to_string(elsewhere - shape.members.begin()) +
                                          " shares no memory with the director; accepted: auto, ring"};
   why_.clear();
-  if (one_host && choice_ != collective_choice::ring)
+  if (one_host && choice_ != collective_choice::ring) {
     used_ = &shm_;
-  else if (choice_ == collective_choice::automatic)
-    use_levels_or_say_why(shape);
-  else
-    used_ = &ring_;
-  if (used_ != &shm_) shm_.end_generation(); // as its own next `prepare` would
-  return used_->prepare(shape);
-}
-
-void host_collectives::use_levels_or_say_why(const collective_shape& shape) {
-  used_ = &levels_;
-  if (const auto plan = level_plan::make(shape); !plan) {
-    used_ = &ring_;
+    return shm_.prepare(shape);
+  }
+  shm_.end_generation(); // as its own next `prepare` would
+  if (choice_ == collective_choice::automatic) {
+    const auto plan = level_plan::make(shape);
+    if (plan) {
+      used_ = &levels_;
+      return levels_.prepare(shape, *plan);
+    }
     why_ = plan.failure().text;
   }
+  used_ = &ring_;
+  return ring_.prepare(shape);
 }
 
 std::vector<std::uint64_t> host_collectives::arrivals() const {

@@ -51,8 +51,6 @@ public:
   }
 
 private:
-  void use_levels_or_say_why(const collective_shape& shape);
-
   host_gpu* gpu_{nullptr};
   collective_choice choice_{collective_choice::automatic};
   shm_collective shm_;

@@ -71,8 +71,11 @@ public:
       , levels_{owner.loop, owner.device_queue, *inside_, ring_} {}
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override {
     const bool several = std::ranges::any_of(shape.members, [](const auto& each) { return each.host != 0; });
-    by_levels_ = sums_.levels_ && several && level_plan::make(shape).has_value();
-    return by_levels_ ? levels_.prepare(shape) : ring_.prepare(shape);
+    by_levels_ = false;
+    if (!sums_.levels_ || !several) return ring_.prepare(shape);
+    const auto plan = level_plan::make(shape);
+    by_levels_ = plan.has_value();
+    return plan ? levels_.prepare(shape, *plan) : ring_.prepare(shape);
   }
   [[nodiscard]] std::string kind() const override { return by_levels_ ? "sim+ring" : ring_.kind(); }
   [[nodiscard]] expected<std::unique_ptr<communicator>>

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "runtime/base/limits.hpp"
+#include "runtime/base/time.hpp"
 
 namespace troupe::limits {
 
@@ -16,7 +17,11 @@ inline constexpr std::size_t session_transfers_max = 64;        // bulk, per pee
 inline constexpr std::size_t session_done_transfers_max = 64;   // whose end the sender may not know yet
 inline constexpr std::size_t session_digest_slice_bytes = 1U << 20; // hashed in one task of the loop
 inline constexpr unsigned session_wrong_arrivals_max = 3;           // of a transfer, until it is given up
-inline constexpr unsigned session_refusals_max = 1000; // of a transfer, 10 ms apart, until it is given up
+// Pauses before a transfer that is refused for the moment is tried again: each as long as all before it, and
+// so doubling, up to a longest one; when they have this length together, it is given up.
+inline constexpr duration session_refusal_pause_min = std::chrono::milliseconds{10};
+inline constexpr duration session_refusal_pause_max = std::chrono::milliseconds{250};
+inline constexpr duration session_refusal_patience = std::chrono::seconds{10};
 inline constexpr std::size_t session_address_bytes_max = 16 * 1024;
 
 } // namespace troupe::limits

@@ -23,7 +23,6 @@
 namespace troupe {
 namespace {
 
-constexpr duration refusal_pause{std::chrono::milliseconds{10}};
 constexpr duration credit_retry{std::chrono::milliseconds{1}};
 
 transfer_body body_of(std::uint64_t transfer, unsigned attempt, const std::string& digest) {
@@ -96,14 +95,19 @@ void session_transport::settled(incarnation_id peer, std::uint64_t transfer, exp
     return judge(key);
   }
   const auto code = result.failure().code;
-  const bool unwanted =
-      code == errc::refused && (what.tries <= 1 || ++what.refusals >= limits::session_refusals_max);
+  const auto patience = limits::session_refusal_patience - what.refused_for;
+  const bool unwanted = code == errc::refused && (what.tries <= 1 || patience <= duration{0});
   if (to == nullptr || unwanted) return finish(key, result);
   if (code != errc::refused && code != errc::path_lost && code != errc::aborted) return finish(key, result);
   probe<"session.transfer_cut_short">::hit();
   if (to->state != path_state::open) return; // begins again with the path
   // The path is a new one already, or the peer's transport has not let go of the place yet.
-  clock_.call_after(refusal_pause, guarded([peer, transfer, cut = what.tries](session_transport& self) {
+  auto pause = limits::session_refusal_pause_min;
+  if (code == errc::refused) {
+    pause = std::min({what.refused_for + pause, limits::session_refusal_pause_max, patience});
+    what.refused_for += pause;
+  }
+  clock_.call_after(pause, guarded([peer, transfer, cut = what.tries](session_transport& self) {
                       const auto again = self.find(peer);
                       const auto waiting = self.outgoing_.find({peer, transfer});
                       if (again == nullptr || waiting == self.outgoing_.end()) return;

@@ -120,11 +120,11 @@ private:
     std::span<const std::byte> bytes;
     bulk_done done;
     unsigned tries{0};
-    unsigned refusals{0};
-    unsigned wrong{0};    // times that it arrived with another digest
-    unsigned told{0};     // the try whose digest the peer was told
-    bool held{false};     // by the transport below
-    bool received{false}; // the peer said so
+    duration refused_for{0}; // pauses after refusals, in all
+    unsigned wrong{0};       // times that it arrived with another digest
+    unsigned told{0};        // the try whose digest the peer was told
+    bool held{false};        // by the transport below
+    bool received{false};    // the peer said so
     digest_queue::handle hashing;
     std::string digest; // empty: not known yet
     std::string found;  // by the peer, of this try; empty: not heard

@@ -1,10 +1,11 @@
 // A transport whose bulk arrives damaged when a test says so: one bit of it is another. And one that is done
-// with what it sends only when the test says so.
+// with what it sends only when the test says so, or that fails to send it.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,10 +17,11 @@ class damaging_transport final : public transport, private transport_listener {
 public:
   explicit damaging_transport(transport& inner)
       : inner_{inner} {}
-  unsigned damages_left{0};         // of the transfers that arrive next
-  std::size_t arrived{0};           // transfers
-  std::function<void()> on_arrival; // before whoever stands above hears of it
-  bool holds{false};                // what it sends, until `let_go`
+  unsigned damages_left{0};                      // of the transfers that arrive next
+  std::size_t arrived{0};                        // transfers
+  std::function<void()> on_arrival;              // before whoever stands above hears of it
+  bool holds{false};                             // what it sends, until `let_go`
+  std::function<std::optional<error>()> instead; // of sending a transfer: its end, or nothing
   std::size_t held() const { return held_.size(); }
   void let_go() {
     for (auto& each : std::exchange(held_, {}))
@@ -40,6 +42,7 @@ public:
   }
   void send_bulk(incarnation_id peer, std::uint64_t transfer, std::span<const std::byte> bytes,
                  bulk_done done) override {
+    if (auto failed = instead ? instead() : std::nullopt) return done(std::move(*failed));
     inner_.send_bulk(peer, transfer, bytes,
                      [this, kept = std::make_shared<bulk_done>(std::move(done))](expected<void> result) {
                        if (!holds) return (*kept)(std::move(result));

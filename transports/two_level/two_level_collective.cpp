@@ -82,9 +82,13 @@ void two_level_collective::set_unreachable_handler(unreachable_handler handler) 
 expected<std::string> two_level_collective::prepare(const collective_shape& shape) {
   const auto plan = level_plan::make(shape);
   if (!plan) return error{errc::bad_argument, "two levels: " + plan.failure().text};
-  const auto between = between_.prepare(plan->between(shape));
+  return prepare(shape, *plan);
+}
+
+expected<std::string> two_level_collective::prepare(const collective_shape& shape, const level_plan& plan) {
+  const auto between = between_.prepare(plan.between(shape));
   if (!between) return between.failure();
-  return std::string{prefix} + to_string(shape.generation) + ":" + to_text(plan->hosts) + ":" + *between;
+  return std::string{prefix} + to_string(shape.generation) + ":" + to_text(plan.hosts) + ":" + *between;
 }
 
 expected<std::unique_ptr<communicator>>

@@ -18,6 +18,7 @@
 #include "runtime/seams/collective.hpp"
 #include "runtime/seams/executor.hpp"
 #include "transports/two_level/level_hub.hpp"
+#include "transports/two_level/level_plan.hpp"
 
 namespace troupe {
 
@@ -30,6 +31,8 @@ public:
   two_level_collective& operator=(const two_level_collective&) = delete;
 
   [[nodiscard]] expected<std::string> prepare(const collective_shape& shape) override;
+  // By `plan`, which is that of `shape` (level_plan::make): for who has made it to choose between ways.
+  [[nodiscard]] expected<std::string> prepare(const collective_shape& shape, const level_plan& plan);
   [[nodiscard]] expected<std::unique_ptr<communicator>>
   connect(const std::string& descriptor, const collective_shape& shape, rank_id rank) override;
   void attach(transport* network) override;

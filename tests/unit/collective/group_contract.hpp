@@ -221,9 +221,11 @@ inline void calls_under_way_are_bounded(group_world& world, std::uint32_t ranks)
         {[&](player& one) {
            auto* part = one.split(one.group(), {0, 1});
            one.barrier(one.group()).then = [&one] { one.barrier(one.group()); };
-           for (std::size_t i = 2; i < most + more; ++i)
+           for (std::size_t i = 2; i < most; ++i)
              one.barrier(one.group());
            (void)one.split(one.group(), {0});
+           for (std::size_t i = 0; i < more; ++i) // also so that nobody leaves before all have split
+             one.barrier(one.group());
            if (part != nullptr) one.barrier(*part);
          },
          [&](player& one) {

@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include "runtime/base/digest.hpp"
+#include "tests/actors/support/driver.hpp"
 #include "tests/support/damaging_transport.hpp"
 #include "tests/support/transport_pairs.hpp"
 
@@ -153,6 +154,86 @@ TEST_CASE("session bulk: closed while it is checked, each side is told once (TR-
   CHECK(pair.done == 1);
   CHECK_FALSE(*pair.outcome);
   CHECK_FALSE(*pair.at_b.bulks.at(5).result);
+}
+
+// In virtual time. The first try of a transfer is cut short while its path stays; what becomes of the later
+// ones, a test says.
+struct refused_pair {
+  driver world;
+  executor& loop{world.make_executor()};
+  loopback_hub hub{loop};
+  std::unique_ptr<transport> below_a{hub.open(incarnation_id{1, 1})}, below_b{hub.open(incarnation_id{2, 2})};
+  damaging_transport source{*below_a};
+  session_transport a{loop, world, source}, b{loop, world, *below_b};
+  recording_listener at_a, at_b;
+  std::vector<std::byte> bytes = std::vector<std::byte>(1000, std::byte{7});
+  std::vector<time_point> tries;
+  std::optional<expected<void>> outcome;
+
+  explicit refused_pair(std::size_t refusals) {
+    a.set_listener(&at_a);
+    b.set_listener(&at_b);
+    (void)a.connect(b.self(), b.local_address());
+    (void)a.send(b.self(), std::vector<std::byte>(8));
+    world.settle();
+    source.instead = [this, refusals]() -> std::optional<error> {
+      tries.push_back(world.now());
+      if (tries.size() == 1) return error{errc::path_lost, "cut by the test"};
+      if (tries.size() <= 1 + refusals) return error{errc::refused, "no room now"};
+      return std::nullopt;
+    };
+    a.send_bulk(b.self(), 5, bytes, [this](expected<void> result) { outcome = std::move(result); });
+  }
+  // Between one try and the next, from the first refusal on.
+  [[nodiscard]] std::vector<duration> pauses() const {
+    std::vector<duration> all;
+    for (std::size_t i = 2; i < tries.size(); ++i)
+      all.push_back(tries[i] - tries[i - 1]);
+    return all;
+  }
+};
+
+TEST_CASE(
+    "session bulk: what is refused for the moment is tried again after pauses that double up to a bound, "
+    "ten seconds in all (SE-5)") {
+  refused_pair pair{100'000};
+  REQUIRE(pair.tries.size() == 1);
+  pair.world.advance(std::chrono::minutes{1});
+  REQUIRE(pair.outcome);
+  REQUIRE_FALSE(*pair.outcome);
+  CHECK(pair.outcome->failure().code == errc::refused);
+  CHECK(pair.tries[1] - pair.tries[0] == limits::session_refusal_pause_min); // not refused: cut short
+
+  const auto pauses = pair.pauses();
+  auto expected = limits::session_refusal_pause_min;
+  duration total{0};
+  for (std::size_t i = 0; i < pauses.size(); ++i) {
+    CAPTURE(i);
+    const auto left = limits::session_refusal_patience - total;
+    CHECK(pauses[i] == std::min(expected, left));
+    expected = std::min(2 * expected, limits::session_refusal_pause_max);
+    total += pauses[i];
+  }
+  CHECK(total == std::chrono::seconds{10});
+  CHECK(pauses.size() == 44); // 10, 20, 40, 80, 160, 38 of 250 ms, and what is left
+  CHECK(pair.a.counters().transfers_again == 45);
+  CHECK(pair.at_b.bulks_announced == 0);
+  pair.world.advance(std::chrono::minutes{1});
+  CHECK(pair.tries.size() == 46); // it is over
+}
+
+TEST_CASE("session bulk: what is taken at a later try arrives, and is handed up once (SE-5)") {
+  for (const std::size_t refusals : {1U, 4U, 44U}) {
+    CAPTURE(refusals);
+    refused_pair pair{refusals};
+    pair.world.advance(std::chrono::minutes{1});
+    REQUIRE(pair.outcome);
+    CHECK(pair.outcome->has_value());
+    CHECK(pair.tries.size() == 2 + refusals);
+    CHECK(pair.at_b.bulks_announced == 1);
+    CHECK(pair.at_b.bulks.at(5).bytes == pair.bytes);
+    CHECK(pair.at_b.bulks.at(5).result->has_value());
+  }
 }
 
 } // namespace

@@ -231,6 +231,20 @@ TEST_CASE("two levels: a level inside that cannot be joined ends the generation 
   }
 }
 
+TEST_CASE("two levels: who has the plan prepares by it; the place is the same (LP-1)") {
+  for (const auto& hosts : std::vector<std::vector<std::uint32_t>>{{0, 0, 1, 1}, {0, 0, 1}, {0, 1, 1, 2}}) {
+    level_table table{hosts, 1, {}};
+    const auto shape = table.shape(1, 8, 100);
+    const auto plan = level_plan::make(shape);
+    REQUIRE(plan);
+    auto& any = table[0].levels;
+    const auto by_plan = any.prepare(shape, *plan);
+    REQUIRE(by_plan);
+    CHECK(*by_plan == any.prepare(shape).value());
+    CHECK(any.connect(*by_plan, shape, rank_id{0}));
+  }
+}
+
 TEST_CASE("two levels: what does not fit is refused") {
   level_table table{{0, 0, 1, 1}, 1, {}};
   const auto shape = table.shape(1, 8, 100);
