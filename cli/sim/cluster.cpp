@@ -363,9 +363,11 @@ void cluster::look_at_disk() {
   published_ = std::move(now);
 }
 
+// Of directors, the newest: one before it may still be on its way out.
 std::vector<std::int64_t> cluster::alive(role which) const {
   std::vector<std::int64_t> pids;
   for (const auto pid : machine_.world.alive()) {
+    if (which == role::director && pid != ends_.back().pid) continue;
     // A process that was started and has not begun yet is a worker.
     const auto known = roles_.find(pid);
     if ((known == roles_.end() ? role::worker : known->second) == which) pids.push_back(pid);
