@@ -263,6 +263,7 @@ void random_mishaps(strikes& s) {
   const auto count = 1 + s.draw(random_strikes_max);
   std::uint64_t deaths = 0;
   std::uint64_t last = 0;
+  s.expect().replaces_cut_off = true; // a generation may be prepared meanwhile
   bool needs_director = false; // an orphan that stops for ever, or a full disk, rightly keeps another one out
   bool loses_director = false;
   for (std::uint64_t i = 0; i < count; ++i) {
