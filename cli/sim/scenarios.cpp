@@ -328,6 +328,11 @@ void torn_replacement(strikes& s) {
   s.plan(mishaps::tear_replacement, 0);
 }
 
+void lost_replacement(strikes& s) {
+  s.plan(mishaps::kill, s.any_time());
+  s.plan(mishaps::lose_replacement, 0);
+}
+
 void failed_replacement(strikes& s) {
   s.plan(mishaps::kill, s.any_time());
   s.plan(mishaps::fail_replacement, 0);
@@ -394,6 +399,7 @@ constexpr std::array scenarios{
                    once<mishaps::damage_journal>, begins_anew},
     fault_scenario{"torn-replacement", "all workers are killed while a checkpoint is replaced",
                    torn_replacement},
+    fault_scenario{"lost-replacement", "a host loses power while it replaces a checkpoint", lost_replacement},
     fault_scenario{"failed-replacement", "the disk fails for a moment while a checkpoint is replaced",
                    failed_replacement, failing_disk},
     fault_scenario{conversation_scenario,
