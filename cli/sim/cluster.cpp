@@ -352,20 +352,26 @@ void cluster::look_at_disk() {
   std::set<std::string> now;
   for (const auto& name : names ? *names : std::vector<std::string>{}) {
     const auto parsed = parse_version_name(name);
-    if (!parsed || parsed->state != version_state::whole) continue;
+    const bool retired = parsed && parsed->state == version_state::retired;
+    if (!parsed || (parsed->state != version_state::whole && !retired)) continue;
     now.insert(name);
-    if (published_.contains(name)) continue;
+    if (published_.contains(name) && !retired) continue;
     const auto path = join_path(checkpoint_directory, name);
     const auto version = read_manifest(disk, path);
     const auto whole = version ? verify_files(disk, path, *version) : expected<void>{version.failure()};
-    if (!whole) disk_findings_.push_back(path + " is published and does not verify: " + whole.failure().text);
+    if (retired && retired_.try_emplace(name, whole.has_value()).first->second && !whole)
+      disk_findings_.push_back(path + " was whole and does not verify: " + whole.failure().text);
+    if (!whole && !retired)
+      disk_findings_.push_back(path + " is published and does not verify: " + whole.failure().text);
   }
   published_ = std::move(now);
 }
 
+// Of directors, the newest: one before it may still be on its way out.
 std::vector<std::int64_t> cluster::alive(role which) const {
   std::vector<std::int64_t> pids;
   for (const auto pid : machine_.world.alive()) {
+    if (which == role::director && pid != ends_.back().pid) continue;
     // A process that was started and has not begun yet is a worker.
     const auto known = roles_.find(pid);
     if ((known == roles_.end() ? role::worker : known->second) == which) pids.push_back(pid);

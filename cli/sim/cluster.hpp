@@ -127,7 +127,8 @@ private:
   std::size_t leases_lost_{0};
   bool generations_forgotten_{false};
   std::function<void(sim_process&)> before_change_;
-  std::set<std::string> published_; // as of the last look
+  std::set<std::string> published_;     // as of the last look
+  std::map<std::string, bool> retired_; // whether it was whole when it was put aside
   std::vector<std::string> disk_findings_;
   time_point deadline_;
   sim_machine machine_; // last: its processes use all of the above

@@ -15,6 +15,9 @@ namespace {
 using said = std::optional<std::string>;
 
 constexpr std::uint64_t failing_changes_max = 6;
+constexpr std::uint64_t power_lost_after_max = 8; // changes: also when all of it is done, and not flushed
+constexpr duration dark_min = std::chrono::milliseconds{100};
+constexpr duration dark_max = std::chrono::seconds{2};
 
 bool cut_in_half(sim_storage& disk, const std::string& path) {
   const auto bytes = disk.read_file(path, ~std::uint64_t{0});
@@ -87,6 +90,20 @@ said fail_replacement(cluster& in, strikes& by) {
     if ((*left)-- != 0) return;
     disk.fail_changes(std::nullopt);
     in.before_change({});
+  });
+  return text;
+}
+
+said lose_replacement(cluster& in, strikes& by) {
+  const auto text = "once a checkpoint is being replaced, the host of its writer loses power";
+  auto left = std::make_shared<std::uint64_t>(by.draw(power_lost_after_max));
+  auto replaced = std::make_shared<bool>(false);
+  in.before_change([&in, &by, left, replaced](sim_process& who) {
+    *replaced = *replaced || being_replaced(in.machine().disk);
+    if (!*replaced || (*left)-- != 0) return;
+    in.before_change({});
+    in.lose_power(who.host(), by.draw_between(dark_min, dark_max),
+                  [&by](std::size_t) { return by.draw(2) == 0; });
   });
   return text;
 }

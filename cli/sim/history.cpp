@@ -47,12 +47,14 @@ void history::on_shard(std::int64_t pid, const batch_view& shard) {
 }
 
 void history::on_arrival(std::int64_t pid) {
+  jobs_.try_emplace(pid, job_);
   arrived_[pid] = std::exchange(trained_[pid], {});
 }
 
+// Whoever was cut off when its job ended may still come by a sum of it, before it notices.
 void history::on_sum(std::uint64_t sum, const collective_shape& shape, std::span<const std::int64_t> pids,
                      std::span<const float> values) {
-  sum_record record{job_, shape.generation, shape.world, {}, {}};
+  sum_record record{jobs_.at(pids.front()), shape.generation, shape.world, {}, {}};
   record.finite = std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
   for (const auto pid : pids) {
     for (auto& shard : arrived_[pid])

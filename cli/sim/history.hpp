@@ -65,8 +65,9 @@ private:
   std::map<std::int64_t, std::shared_ptr<const black_box>> boxes_;
   std::map<std::int64_t, std::vector<shard_record>> trained_; // since the last arrival
   std::map<std::int64_t, std::vector<shard_record>> arrived_;
-  std::map<std::uint64_t, sum_record> sums_; // by number, in the order in which they were made
-  std::vector<std::string> findings_;        // seen on the way
+  std::map<std::int64_t, std::uint64_t> jobs_; // of each process: where it first arrived
+  std::map<std::uint64_t, sum_record> sums_;   // by number, in the order in which they were made
+  std::vector<std::string> findings_;          // seen on the way
 };
 
 } // namespace troupe::sim

@@ -149,6 +149,7 @@ said cut(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   auto& world = in.machine().world;
   const auto length = around_a_lease(in, by);
+  by.note_cut(in, length);
   world.hosts().cut({.from = host}, world.now() + length);
   world.hosts().cut({.to = host}, world.now() + length);
   return host_name(host) + " is cut off for " + in_ms(length);
@@ -158,6 +159,7 @@ said cut_one_way(cluster& in, strikes& by) {
   const auto host = any_host(in, by);
   auto& world = in.machine().world;
   const auto length = around_a_lease(in, by);
+  by.note_cut(in, length);
   const bool sends = by.draw(2) == 0;
   world.hosts().cut(sends ? sim_link{.from = host} : sim_link{.to = host}, world.now() + length);
   return "for " + in_ms(length) + " nothing " + (sends ? "from " : "for ") + host_name(host) +
@@ -169,6 +171,7 @@ said cut_pair(cluster& in, strikes& by) {
   const auto other = any_host(in, by);
   auto& world = in.machine().world;
   const auto length = around_a_lease(in, by);
+  by.note_cut(in, length);
   world.hosts().cut({one, other}, world.now() + length);
   world.hosts().cut({other, one}, world.now() + length);
   return host_name(one) + " and " + host_name(other) + " are cut apart for " + in_ms(length);

@@ -53,6 +53,7 @@ std::optional<std::string> damage_version(cluster& in,
 std::optional<std::string> damage_journal(cluster& in, strikes& by);   // and the director is killed
 std::optional<std::string> tear_replacement(cluster& in, strikes& by); // all die while a version is replaced
 std::optional<std::string> fail_replacement(cluster& in, strikes& by); // the disk fails for a moment then
+std::optional<std::string> lose_replacement(cluster& in, strikes& by); // its writer's host loses power then
 std::optional<std::string> mend(cluster& in, strikes& by); // everything; the job must get on from here
 
 } // namespace mishaps

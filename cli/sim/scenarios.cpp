@@ -263,6 +263,7 @@ void random_mishaps(strikes& s) {
   const auto count = 1 + s.draw(random_strikes_max);
   std::uint64_t deaths = 0;
   std::uint64_t last = 0;
+  s.expect().replaces_cut_off = true; // a generation may be prepared meanwhile
   bool needs_director = false; // an orphan that stops for ever, or a full disk, rightly keeps another one out
   bool loses_director = false;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -325,6 +326,11 @@ void damaged_version(strikes& s) {
 void torn_replacement(strikes& s) {
   s.plan(mishaps::kill, s.any_time());
   s.plan(mishaps::tear_replacement, 0);
+}
+
+void lost_replacement(strikes& s) {
+  s.plan(mishaps::kill, s.any_time());
+  s.plan(mishaps::lose_replacement, 0);
 }
 
 void failed_replacement(strikes& s) {
@@ -393,6 +399,7 @@ constexpr std::array scenarios{
                    once<mishaps::damage_journal>, begins_anew},
     fault_scenario{"torn-replacement", "all workers are killed while a checkpoint is replaced",
                    torn_replacement},
+    fault_scenario{"lost-replacement", "a host loses power while it replaces a checkpoint", lost_replacement},
     fault_scenario{"failed-replacement", "the disk fails for a moment while a checkpoint is replaced",
                    failed_replacement, failing_disk},
     fault_scenario{conversation_scenario,

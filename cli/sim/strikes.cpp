@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "runtime/policy/timeouts.hpp"
+
 namespace troupe::sim {
 namespace {
 
@@ -38,6 +40,12 @@ void strikes::plan_job_fault(const std::string& spec) {
 
 void strikes::plan_after(std::uint64_t events, mishap what) {
   plan(std::move(what), now_ + events);
+}
+
+void strikes::note_cut(cluster& in, duration length) {
+  cuts_ += length;
+  const auto limits = timeouts::derive(in.what().settings.detect_after);
+  if (expected_.replaces_cut_off && cuts_ > limits.handshake_deadline) expected_.keeps_survivors = false;
 }
 
 void strikes::die_in_change(role whose, std::uint64_t changes_max) {

@@ -22,8 +22,10 @@ struct expectation {
   std::optional<std::size_t> failures_max{}; // that the job tells of; none: no bound
   bool newest_is_last{true};                 // the last step's checkpoint is there in the end
   bool keeps_survivors{true};                // nobody but who was struck is replaced
-  int exit_code{0};                          // that the last job ends with
-  bool generations_anew{false};              // a successor knows nothing of its predecessor
+  // But who cannot be reached for as long as a path may take to open may be: the length of all cuts.
+  bool replaces_cut_off{false};
+  int exit_code{0};             // that the last job ends with
+  bool generations_anew{false}; // a successor knows nothing of its predecessor
 };
 
 struct fault_scenario {
@@ -71,6 +73,7 @@ public:
   [[nodiscard]] std::uint64_t draw(std::uint64_t below); // 0 for 0
   [[nodiscard]] duration draw_between(duration low, duration high);
   void plan_after(std::uint64_t events, mishap what); // from the strike that runs now
+  void note_cut(cluster& in, duration length);        // of links
   void over() { over_ = true; }                       // nothing that is still planned strikes
 
 private:
@@ -92,6 +95,7 @@ private:
   std::vector<planned> planned_;
   std::uint64_t now_{0};
   bool over_{false};
+  duration cuts_{0};
   std::vector<strike_report> told_;
   std::optional<role> writer_;    // to be struck in the middle of its changes to the disk
   std::uint64_t changes_left_{0}; // before it is

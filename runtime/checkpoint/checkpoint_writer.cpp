@@ -140,7 +140,7 @@ expected<void> checkpoint_writer::publish(const std::string& partial, step_id st
   if (former) {
     probe<"checkpoint.version_replaced">::hit();
     // The catalog finds a retired version as long as its step has no other: there is no moment without one.
-    if (auto done = files_.remove_all(retired); !done) return done;
+    if (auto done = discard(retired, step); !done) return done; // of an earlier try
     if (auto done = files_.rename(final_path, retired); !done) return done;
   }
   if (auto done = files_.rename(partial, final_path); !done) {
@@ -151,8 +151,21 @@ expected<void> checkpoint_writer::publish(const std::string& partial, step_id st
   if (!TROUPE_PLANTED("checkpoint.rename_not_synced")) {
     if (auto done = files_.sync_directory(settings_.directory); !done) return done;
   }
-  if (former) (void)files_.remove_all(retired); // what stays is cleaned at the next start
+  if (former) (void)discard(retired, step); // what stays is cleaned at the next start
   return {};
+}
+
+// A retired version may stand in for its step, and outlive the one that replaced it: it has that name only
+// while all of it is there, also where a crash brings names back.
+expected<void> checkpoint_writer::discard(const std::string& retired, step_id step) {
+  const auto there = files_.list(retired);
+  if (!there) return there.failure().code == errc::not_found ? expected<void>{} : there.failure();
+  const auto removed =
+      join_path(settings_.directory, marked_name(version_state::removed, step, settings_.self));
+  if (auto done = files_.remove_all(removed); !done) return done;
+  if (auto done = files_.rename(retired, removed); !done) return done;
+  if (auto done = files_.sync_directory(settings_.directory); !done) return done;
+  return files_.remove_all(removed);
 }
 
 expected<written_version> checkpoint_writer::write(const checkpoint_metadata& metadata,

@@ -73,6 +73,7 @@ private:
   stage(const std::string& partial, const checkpoint_metadata& metadata, std::span<const std::byte> state);
   [[nodiscard]] expected<std::uint64_t> write_manifest(const std::string& partial, const manifest& version);
   [[nodiscard]] expected<void> publish(const std::string& partial, step_id step);
+  [[nodiscard]] expected<void> discard(const std::string& retired, step_id step);
 
   storage& files_;
   writer_settings settings_;

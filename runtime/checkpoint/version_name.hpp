@@ -2,8 +2,8 @@
 //
 //   step-000000000200/                        a whole version
 //   .partial-step-000000000200-<incarnation>  being written, or left behind by a crash
-//   .retired-step-000000000200-<incarnation>  the former version 200, while 200 is being replaced
-//   .removed-step-000000000200-<incarnation>  being deleted by retention
+//   .retired-step-000000000200-<incarnation>  the former version 200, all of it, while 200 is being replaced
+//   .removed-step-000000000200-<incarnation>  being deleted
 //   abandoned-step-000000000200-<incarnation> newer than the step a job was told to resume from: kept, unused
 #pragma once
 

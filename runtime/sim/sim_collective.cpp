@@ -92,7 +92,7 @@ public:
     const auto number = ++hub_.sums_;
     ++made_;
     if (hub_.observer_ != nullptr) hub_.observer_->on_sum(number, shape_, pids, result_);
-    finish_when_reachable(number);
+    finish_when_reachable(number, hub_.world_.now());
   }
 
   // Null: the shape asked for none.
@@ -135,16 +135,16 @@ private:
   }
 
   // Nobody has the sum while something lies between two members.
-  void finish_when_reachable(std::uint64_t number) {
+  void finish_when_reachable(std::uint64_t number, time_point made) {
     if (aborted_) return;
     std::vector<sim_host_id> hosts;
     for (const auto& one : arrived_)
       hosts.push_back(one->process->host());
     const auto now = hub_.world_.now();
-    const auto when = hub_.world_.hosts().reunion(hosts, now);
+    const auto when = hub_.world_.hosts().reunion(hosts, made, now);
     if (when <= now) return finish(number);
-    hub_.world_.after(when - now,
-                      [self = shared_from_this(), number] { self->finish_when_reachable(number); });
+    hub_.world_.after(
+        when - now, [self = shared_from_this(), number, made] { self->finish_when_reachable(number, made); });
   }
 
   // `number` 0: aborted.

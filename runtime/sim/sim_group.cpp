@@ -69,7 +69,7 @@ void sim_groups::abort() {
       one.leaving[i] = {std::move(one.leaving[i].done), ended(), {}, nullptr};
   first_->abort();
   for (std::uint32_t rank = 0; rank < members_.size(); ++rank)
-    release(rank);
+    release(rank, hub_.world_.now());
 }
 
 void sim_groups::deliver(std::uint32_t rank, group_outcome outcome) {
@@ -77,15 +77,15 @@ void sim_groups::deliver(std::uint32_t rank, group_outcome outcome) {
   if (!one.process->alive()) return; // died while it waited
   one.leaving.push_back(std::move(outcome));
   ++one.held;
-  release(rank);
+  release(rank, hub_.world_.now());
 }
 
 // Every release has a turn of its own, and takes what is first then: order does not depend on the delays.
-void sim_groups::release(std::uint32_t rank) {
+void sim_groups::release(std::uint32_t rank, time_point begun) {
   auto& one = members_[rank];
-  const auto wait = reunion() - hub_.world_.now();
+  const auto wait = reunion(begun) - hub_.world_.now();
   if (!aborted_ && wait > duration{0}) {
-    hub_.world_.after(wait, [self = shared_from_this(), rank] { self->release(rank); });
+    hub_.world_.after(wait, [self = shared_from_this(), rank, begun] { self->release(rank, begun); });
     return;
   }
   for (; one.held > 0; --one.held)
@@ -102,11 +102,11 @@ void sim_groups::hand_over(std::uint32_t rank) {
   outcome.deliver();
 }
 
-time_point sim_groups::reunion() const {
+time_point sim_groups::reunion(time_point begun) const {
   std::vector<sim_host_id> hosts;
   for (const auto& one : members_)
     if (one.process != nullptr) hosts.push_back(one.process->host());
-  return hub_.world_.hosts().reunion(hosts, hub_.world_.now());
+  return hub_.world_.hosts().reunion(hosts, begun, hub_.world_.now());
 }
 
 } // namespace troupe

@@ -35,9 +35,9 @@ private:
     std::size_t held{0}; // the last of these wait until all members reach each other
   };
   void deliver(std::uint32_t rank, group_outcome outcome);
-  void release(std::uint32_t rank);
+  void release(std::uint32_t rank, time_point begun);
   void hand_over(std::uint32_t rank);
-  [[nodiscard]] time_point reunion() const;
+  [[nodiscard]] time_point reunion(time_point begun) const;
 
   sim_collective_hub& hub_;
   std::vector<member> members_; // by rank

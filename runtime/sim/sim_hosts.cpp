@@ -61,7 +61,14 @@ time_point sim_hosts::departure(sim_host_id from, sim_host_id to, time_point now
   return at;
 }
 
-time_point sim_hosts::reunion(std::span<const sim_host_id> members, time_point now) const {
+time_point sim_hosts::uncut(sim_host_id from, sim_host_id to, time_point now) const {
+  auto at = now;
+  for (const auto& one : obstacles_)
+    if (from != to && one.each == duration{0} && covers(one.link, from, to)) at = std::max(at, one.until);
+  return at;
+}
+
+time_point sim_hosts::reunion(std::span<const sim_host_id> members, time_point begun, time_point now) const {
   const auto inside = [&](sim_host_id host) {
     return host == every_host || std::ranges::find(members, host) != members.end();
   };
@@ -69,7 +76,7 @@ time_point sim_hosts::reunion(std::span<const sim_host_id> members, time_point n
   auto at = now;
   for (const auto& one : obstacles_) {
     if (apart && one.until > now && inside(one.link.from) && inside(one.link.to))
-      at = std::max(at, one.each > duration{0} ? now + one.each : one.until);
+      at = std::max(at, one.each > duration{0} ? begun + one.each : one.until);
   }
   return at;
 }

@@ -41,8 +41,11 @@ public:
   void clog(sim_link link, duration each, time_point until); // every message takes that much longer
   // When a message that is sent at `now` sets out; `now` itself where nothing is in its way.
   [[nodiscard]] time_point departure(sim_host_id from, sim_host_id to, time_point now) const;
-  // When all of them reach all others again.
-  [[nodiscard]] time_point reunion(std::span<const sim_host_id> members, time_point now) const;
+  // When no cut lies between the two: what a clog was in the way of has been late already, once.
+  [[nodiscard]] time_point uncut(sim_host_id from, sim_host_id to, time_point now) const;
+  // When what all of them do together, since `begun`, is done: each clog makes it late once.
+  [[nodiscard]] time_point reunion(std::span<const sim_host_id> members, time_point begun,
+                                   time_point now) const;
 
   // Links, speeds and clock rates are as they were in the beginning; clocks do not go back.
   void heal(time_point now);

@@ -220,7 +220,7 @@ void sim_transport::arrived(incarnation_id from, std::uint64_t id) {
   auto* sender = network_.find(from);
   if (sender == nullptr || !sender->outgoing_.contains(id)) return; // the loss of the path will tell
   auto& world = network_.world_;
-  const auto free = world.hosts().departure(sender->owner_.host(), owner_.host(), world.now());
+  const auto free = world.hosts().uncut(sender->owner_.host(), owner_.host(), world.now());
   if (free > world.now()) { // something came between them meanwhile
     world.schedule(free - world.now(), &owner_.loop, [&net = network_, self = self_, from, id] {
       if (auto* me = net.find(self)) me->arrived(from, id);

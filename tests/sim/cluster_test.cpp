@@ -142,5 +142,30 @@ TEST_CASE("sim: one survivor of eight gives all others its state, though one die
   all_are_right("all-but-one", "softmax", {8, 8}, seeds);
 }
 
+TEST_CASE("sim: a version that was replaced is whole as long as it may stand in (CK-1)", "[sim]") {
+  all_are_right("lost-replacement", "accumulate", {1, 3}, seeds);
+  all_are_right("lost-replacement", "accumulate", {2, 2, 2}, seeds);
+}
+
+// Each was wrong once; what it was: docs/design/0052.
+TEST_CASE("sim: seeds that were found wrong", "[sim]") {
+  struct found {
+    std::uint64_t seed;
+    layout where;
+    const char* workload;
+  };
+  constexpr std::array all{found{2773, {2, 2, 2}, "ring"},   found{1764, {2, 2, 2}, "accumulate"},
+                           found{808, {2, 4, 2}, "ring"},    found{1816, {2, 3, 2}, "top-k-ring"},
+                           found{1390, {2, 2}, "ring"},      found{622, {2, 3, 2}, "ring"},
+                           found{1060, {2, 3, 2}, "adamw"},  found{2262, {2, 4, 2}, "softmax"},
+                           found{1103, {2, 3}, "accumulate"}};
+  for (const auto& one : all) {
+    simulator simulated{*find_workload(one.workload)};
+    const auto result = simulated.run({one.seed, one.where, "random"});
+    REQUIRE(result);
+    if (!result->right()) FAIL_CHECK(result->report());
+  }
+}
+
 } // namespace
 } // namespace troupe::sim

@@ -73,6 +73,18 @@ TEST_CASE("history: a whole job is right, with a rollback too", "[history]") {
   CHECK(again.seen.recomputed() == 2);
 }
 
+TEST_CASE("history: who was cut off and comes by a sum when its job is over goes on with that job",
+          "[history]") {
+  player job;
+  job.steps(1, 0, 2);
+  job.seen.next_job();
+  job.step(1, 2);
+  job.pid = 101; // of the next job, whose generations begin anew
+  job.seen.watch(job.pid, job.box);
+  job.steps(1, 0, 4);
+  CHECK(job.seen.check().empty());
+}
+
 TEST_CASE("history: a sum that nobody applied does not count", "[history]") {
   player job;
   job.steps(1, 0, 2);

@@ -21,19 +21,21 @@ constexpr std::uint64_t plenty = 100'000;
 struct idle_program final : sim_program {};
 
 struct ranks {
+  // `apart`: each rank on a host of its own.
   ranks(std::uint64_t seed, std::uint32_t world_size, std::size_t elements = 37,
-        std::vector<std::uint32_t> cuts = {})
+        std::vector<std::uint32_t> cuts = {}, bool apart = false)
       : world{seed}
       , shape{generation_id{1}, world_size, 8, elements} {
     shape.cuts = std::move(cuts);
+    shape.group_bytes = 64;
     director = &world.start({}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); });
     prepared = hub.make_collective(*director);
     const auto place = prepared->prepare(shape);
     REQUIRE(place);
     descriptor = *place;
     for (std::uint32_t r = 0; r < world_size; ++r) {
-      processes.push_back(
-          &world.start({}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); }));
+      processes.push_back(&world.start(
+          {}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); }, apart ? r : 0));
       seams.push_back(hub.make_collective(*processes.back()));
       auto made = seams.back()->connect(descriptor, shape, rank_id{r});
       REQUIRE(made);
@@ -113,6 +115,30 @@ TEST_CASE("sim collective: ranks with a part of the shards get the sum of each o
   all.settle();
   for (std::uint32_t r = 0; r < 2; ++r)
     CHECK(all.answers[r]->value() == right);
+}
+
+TEST_CASE("sim collective: a clog makes a sum and a group's call late, a cut holds them until it ends") {
+  for (const bool cut : {false, true}) {
+    ranks all{4, 2, 37, {}, true};
+    const auto begun = all.world.now();
+    const auto open_again = begun + 10s;
+    if (cut)
+      all.world.hosts().cut({.from = 1}, open_again);
+    else
+      all.world.hosts().clog({.from = 1}, 20ms, open_again);
+    int met = 0;
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      all.reduce(r);
+      all.members[r]->group()->start({.call = group_call::barrier},
+                                     [&met](const expected<void>& done) { met += done ? 1 : 0; });
+    }
+    const auto over = [&] { return met == 2 && all.answers[0] && all.answers[1]; };
+    REQUIRE(all.world.run_until(over, plenty));
+    if (cut)
+      CHECK(all.world.now() >= open_again);
+    else
+      CHECK(all.world.now() < begun + 40ms);
+  }
 }
 
 TEST_CASE("sim collective: an abort frees who waits and who comes later (CO-2)") {

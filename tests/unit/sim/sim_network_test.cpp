@@ -24,10 +24,11 @@ struct idle_program final : sim_program {};
 
 // Two processes with a transport each, which the test holds.
 struct pair {
-  explicit pair(std::uint64_t seed = 1)
+  explicit pair(std::uint64_t seed = 1, sim_host_id host_of_b = 0)
       : world{seed} {
     for (auto* one : {&a, &b}) {
-      one->process = &world.start({}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); });
+      one->process = &world.start(
+          {}, 0ns, [](sim_process&) { return std::make_unique<idle_program>(); }, one == &b ? host_of_b : 0);
       one->end = network.make_transport(*one->process, random_id_from<incarnation_id>(one->process->random));
       one->end->set_listener(&one->heard);
     }
@@ -158,6 +159,27 @@ TEST_CASE("sim network: a bulk transfer arrives whole, or its receiver refuses i
   ends.a.end->send_bulk(ends.b.end->self(), 8, source, note);
   ends.settle();
   CHECK(done == std::vector{true, false});
+}
+
+TEST_CASE("sim network: a clog makes a transfer late, a cut holds it until it ends") {
+  for (const bool cut : {false, true}) {
+    pair ends{1, 1};
+    ends.connect();
+    ends.settle();
+    const auto begun = ends.world.now();
+    const auto open_again = begun + 10s;
+    if (!cut) ends.world.hosts().clog({.from = 0}, 20ms, open_again);
+    std::vector<std::byte> source(1000, std::byte{5});
+    ends.a.end->send_bulk(ends.b.end->self(), 7, source, [](const expected<void>&) {});
+    REQUIRE(ends.until([&] { return ends.b.heard.bulks_announced == 1; }));
+    if (cut) ends.world.hosts().cut({.from = 0}, open_again); // in the middle of it
+    REQUIRE(ends.until([&] { return ends.b.heard.bulks.at(7).result.has_value(); }));
+    CHECK(ends.b.heard.bulks.at(7).bytes == source);
+    if (cut)
+      CHECK(ends.world.now() >= open_again);
+    else
+      CHECK(ends.world.now() < begun + 40ms);
+  }
 }
 
 TEST_CASE("sim network: what is sent after a transfer comes after its announcement (TR-5)") {
