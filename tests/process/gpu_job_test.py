@@ -85,9 +85,10 @@ class GpuJob(ProcessTest):
 
     def test_faults_at_the_seams(self):
         """hangs, skipped sums, broken paths, cuts and bad values are seen and healed as on CPUs"""
-        for fault in ("hang-in-collective:worker=1@step=40", "skip-collective:worker=1@step=40",
-                      "path-error:worker=1@step=40", "cut:worker=1@step=40,for=300ms",
-                      "nan:worker=0@step=40"):
+        result = self.on_gpus(STEPS, 3, "--fault", "hang-in-collective:worker=1@step=40")
+        self.assertEqual([(f["kind"], f["rank"]) for f in result.failures], [("hang", 1)])
+        for fault in ("skip-collective:worker=1@step=40", "path-error:worker=1@step=40",
+                      "cut:worker=1@step=40,for=300ms", "nan:worker=0@step=40"):
             self.on_gpus(STEPS, 3, "--fault", fault)
 
     def test_abort_never_returns(self):

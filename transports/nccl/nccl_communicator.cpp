@@ -84,6 +84,12 @@ void nccl_communicator::all_reduce(all_reduce_done done) {
   member_->all_reduce(std::move(done));
 }
 
+std::vector<std::uint64_t> nccl_communicator::arrivals() const {
+  std::vector<std::uint64_t> all(member_->shape().world);
+  all[member_->rank()] = member_->arrived();
+  return all;
+}
+
 void nccl_communicator::abort() noexcept {
   const auto generation = member_->shape().generation;
   device_->abort(generation, "generation " + to_string(generation) + " was ended");

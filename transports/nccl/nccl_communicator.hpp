@@ -14,8 +14,10 @@
 // Why:      docs/design/0037-collectives-on-gpus.md
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "runtime/seams/collective.hpp"
 #include "transports/nccl/gpu_device.hpp"
@@ -38,6 +40,8 @@ public:
   void begin(element_range part, part_done done) override;
   void all_reduce(all_reduce_done done) override;
   void abort() noexcept override;
+  // Of others NCCL does not tell: 0.
+  [[nodiscard]] std::vector<std::uint64_t> arrivals() const override;
   [[nodiscard]] rank_group* group() override { return group_.get(); }
 
 private:

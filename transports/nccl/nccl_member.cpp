@@ -167,6 +167,7 @@ bool nccl_member::copy_up(element_range part) {
 }
 
 void nccl_member::begin_sum() {
+  arrived_.fetch_add(1);
   const auto early = std::exchange(early_, {});
   if (source_ != nullptr && (!copy_up({0, early.begin}) || !copy_up({early.end, shape_.elements}))) return;
   if (shape_.world == 1) {

@@ -12,6 +12,7 @@
 // Why:      docs/design/0037-collectives-on-gpus.md, docs/design/0049-rank-groups-on-gpus.md
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -51,12 +52,14 @@ public:
   [[nodiscard]] static std::size_t box_bytes(const collective_shape& shape); // behind the layout's
 
   [[nodiscard]] const collective_shape& shape() const { return shape_; }
+  [[nodiscard]] std::uint32_t rank() const { return rank_; }
   [[nodiscard]] executor& queue() const { return device_->queue(); }
   [[nodiscard]] std::span<float> contribution(std::size_t index);
   // Of host memory this goes to the device meanwhile; other sums start whole.
   void begin(element_range part);
   void all_reduce(all_reduce_done done);
   void start(nccl_pending call);
+  [[nodiscard]] std::uint64_t arrived() const { return arrived_.load(); }          // sums begun; any thread
   [[nodiscard]] expected<void> room(const nccl_seat& seat) const;                  // GR-6
   [[nodiscard]] const error* ended() const { return ended_ ? &*ended_ : nullptr; } // why it was
   void retire(const nccl_seat& seat);                                              // its group is gone
@@ -114,6 +117,7 @@ private:
   all_reduce_done done_;
   std::optional<error> ended_;
   std::uint64_t sums_{0};
+  std::atomic<std::uint64_t> arrived_{0};
   element_range early_; // of the coming sum, copied to the device already
 };
 
