@@ -28,7 +28,7 @@ director_core::director_core(director_settings settings, director_ports& ports)
 
 void director_core::start() {
   last_beat_ = ports_.now();
-  apply(members_.start(ports_.now()));
+  apply(members_.start(lived()));
 }
 
 // --- membership's actions -------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ void director_core::hear(std::uint32_t index, const wire::worker_ready& m) {
   ports_.record(record::worker_ready{index, slot.pid, m.device});
   if (auto lanes = ports_.lanes(*slot.who); !lanes.empty())
     ports_.record(record::path_opened{index, slot.pid, std::move(lanes)});
-  apply(members_.on_ready(index, *slot.who, ports_.now(), slot.machine));
+  apply(members_.on_ready(index, *slot.who, lived(), slot.machine));
 }
 
 void director_core::hear(std::uint32_t index, const wire::heartbeat& m) {
@@ -244,18 +244,18 @@ void director_core::hear(std::uint32_t index, const wire::generation_prepared& m
   if (m.generation == members_.generation() && m.source != wire::state_source::keep) {
     ports_.record(record::state_sent{m.generation, index, m.step, m.source});
   }
-  apply(members_.on_prepared(*slots_[index].who, m.generation, m.step, ports_.now()));
+  apply(members_.on_prepared(*slots_[index].who, m.generation, m.step, lived()));
 }
 
 void director_core::hear(std::uint32_t index, const wire::prepare_failed& m) {
-  apply(members_.on_prepare_failed(*slots_[index].who, m.generation, m.cause, ports_.now()));
+  apply(members_.on_prepare_failed(*slots_[index].who, m.generation, m.cause, lived()));
 }
 
 void director_core::hear(std::uint32_t index, const wire::generation_stopped& m) {
   if (m.generation == members_.generation()) {
     ports_.record(record::collective_aborted{m.generation, index, m.applied});
   }
-  apply(members_.on_stopped(*slots_[index].who, m.generation, m.applied, m.holds_state, ports_.now()));
+  apply(members_.on_stopped(*slots_[index].who, m.generation, m.applied, m.holds_state, lived()));
 }
 
 void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
@@ -269,7 +269,7 @@ void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
   if (felt(index, note_fault(index))) what.fault_at = time_from_ns(m.fault_ns);
   if (!admit(index, what, m.actor, m.healed_locally)) return;
   if (!probe<"director.actor_healed_locally">::when(m.healed_locally))
-    apply(members_.on_worker_failed(*slot.who, what.cause, ports_.now()));
+    apply(members_.on_worker_failed(*slot.who, what.cause, lived()));
 }
 
 // All members see the same sum: the step is judged once all have refused it. Who cannot say so any more is
@@ -336,7 +336,7 @@ void director_core::on_resume_point(const std::vector<record::checkpoint_rejecte
     const bool fresh = found->checkpoint.empty();
     ports_.record(record::resume_found{fresh ? std::nullopt : std::optional{found->step}, found->checkpoint});
   }
-  apply(members_.on_resume_point(std::move(found), ports_.now()));
+  apply(members_.on_resume_point(std::move(found), lived()));
 }
 
 std::string director_core::source_of(std::uint32_t slot) const {
@@ -386,12 +386,17 @@ void director_core::on_tick() {
     journaled(held_start_->generation);
   for (const auto& one : detector_.tick(now))
     judge(one);
-  apply(members_.on_tick(now));
+  apply(members_.on_tick(lived()));
   if (now - last_beat_ < settings_.limits.heartbeat_interval) return;
   last_beat_ = now;
   for (const auto& slot : slots_) {
     if (slot.who) ports_.send(*slot.who, wire::director_heartbeat{members_.generation(), fired_text()});
   }
+}
+
+// Deadlines of members run while this process does: it may have stood still, and they with it.
+time_point director_core::lived() const {
+  return ports_.now() - detector_.missed();
 }
 
 std::string director_core::fired_text() const {

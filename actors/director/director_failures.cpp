@@ -101,7 +101,7 @@ void director_core::lose(std::uint32_t index, failure what) {
     strike_all_but(index, *struck);
   if (!admit(index, what, {}, false)) return;
   ++restarts_;
-  apply(members_.on_lost(index, what.cause, ports_.now()));
+  apply(members_.on_lost(index, what.cause, lived()));
 }
 
 // One rank's gradient may be a device's glitch. Everybody's, or nobody's (the sum overflows), is the model's
@@ -123,7 +123,7 @@ void director_core::refuse_step(step_id step) {
   what.fault_at = felt(index, note_fault(index));
   ports_.record(record::step_refused{one ? std::optional{rank_of(index)} : std::nullopt, step, what.cause});
   if (!admit(index, what, {}, false, shared ? errc::bad_data : errc::budget_spent)) return;
-  apply(members_.on_step_refused(what.cause, ports_.now()));
+  apply(members_.on_step_refused(what.cause, lived()));
 }
 
 bool director_core::admit(std::uint32_t index, failure& what, const std::string& actor, bool local,

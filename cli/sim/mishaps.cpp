@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t room_on_full_disk_max = 3000; // bytes
 constexpr double crawl_factor = 1000;
 constexpr int watchdog_leases = 4;
-constexpr duration director_stops_max = 8s; // workers wait for it for 5 s
+constexpr duration director_stops_max = 8s;   // workers wait for it for 5 s
+constexpr duration everything_stops_max = 3s; // three leases
 constexpr duration soon_max = 200ms;
 constexpr duration liveness_limit = std::chrono::minutes{3}; // virtual, once everything is mended
 
@@ -104,6 +105,30 @@ said stop_director(cluster& in, strikes& by) {
   world.pause(*director, true);
   world.after(length, [&world, pid = *director] { world.pause(pid, false); });
   return "the director stops for " + in_ms(length);
+}
+
+// As a machine that is short of time, or whose host is: the second time before anybody but the director could
+// run. Once the job trains: before that, a path that is being opened may take too long.
+said stop_everything(cluster& in, strikes& by) {
+  auto& world = in.machine().world;
+  const auto workers = in.alive(role::worker);
+  const auto director = any_of(in, by, role::director);
+  const auto trains = [&world](std::int64_t pid) { return world.find(pid)->box->step_applied.load() > 0; };
+  if (!director || workers.size() < in.where().workers || !std::ranges::all_of(workers, trains))
+    return std::nullopt;
+  const auto first = by.draw_between(300ms, everything_stops_max);
+  const auto looks = by.draw_between(1us, 1ms);
+  const auto second = by.draw_between(300ms, everything_stops_max);
+  const auto pause_director = [&world, pid = *director](bool paused) { world.pause(pid, paused); };
+  pause_director(true);
+  for (const auto pid : workers) {
+    world.pause(pid, true);
+    world.after(first + looks + second, [&world, pid] { world.pause(pid, false); });
+  }
+  world.after(first, [pause_director] { pause_director(false); });
+  world.after(first + looks, [pause_director] { pause_director(true); });
+  world.after(first + looks + second, [pause_director] { pause_director(false); });
+  return "everything stops for " + in_ms(first) + ", and again for " + in_ms(second);
 }
 
 said kill_soon(cluster& in, strikes& by) {

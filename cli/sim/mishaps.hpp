@@ -43,10 +43,11 @@ std::optional<std::string> flip_bits(cluster& in, strikes& by);  // of a transfe
 std::optional<std::string> slow(cluster& in, strikes& by);       // one host
 std::optional<std::string> crawl(cluster& in, strikes& by);      // one host, nearly stands still for a while
 std::optional<std::string> stay_away(cluster& in, strikes& by);  // one host, for longer than the job waits
-std::optional<std::string> clock_drift(cluster& in, strikes& by);   // one host
-std::optional<std::string> clock_step(cluster& in, strikes& by);    // one host, forward
-std::optional<std::string> stop_director(cluster& in, strikes& by); // shorter or longer than workers wait
-std::optional<std::string> kill_soon(cluster& in, strikes& by);     // one worker, a little later
+std::optional<std::string> clock_drift(cluster& in, strikes& by);     // one host
+std::optional<std::string> clock_step(cluster& in, strikes& by);      // one host, forward
+std::optional<std::string> stop_director(cluster& in, strikes& by);   // shorter or longer than workers wait
+std::optional<std::string> stop_everything(cluster& in, strikes& by); // twice in a row
+std::optional<std::string> kill_soon(cluster& in, strikes& by);       // one worker, a little later
 // To the disk (disk_mishaps.cpp).
 std::optional<std::string> damage_version(cluster& in,
                                           strikes& by); // the newest loses a file or a part of it

@@ -417,6 +417,8 @@ constexpr std::array scenarios{
     fault_scenario{"damaged-transfers", "a worker is killed, and what its replacement receives is damaged",
                    damaged_transfers},
     fault_scenario{"slow", "one host is slow", once<mishaps::slow>},
+    fault_scenario{"stop-everything", "all processes stop for a while, twice in a row",
+                   once<mishaps::stop_everything>, borne},
     fault_scenario{"crawl", "one host nearly stands still for a while", once<mishaps::crawl>,
                    may_cost_another},
     fault_scenario{"crawl-and-kill", "the same, and two workers are killed", crawl_and_kill,

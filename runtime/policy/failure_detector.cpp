@@ -91,7 +91,7 @@ void liveness::beat(time_point now) {
   last_beat_ = now;
   deadline_ = now + lease_;
   suspected_ = false;
-  extended_ = false;
+  heard_out_ = false;
 }
 
 void liveness::path_error(time_point now) {
@@ -100,11 +100,14 @@ void liveness::path_error(time_point now) {
   deadline_ = std::min(deadline_, now + path_grace_);
 }
 
-bool liveness::observer_stalled(time_point now) {
-  if (extended_ || deadline_ >= now + path_grace_) return false;
-  extended_ = true;
-  deadline_ = now + path_grace_;
-  return true;
+bool liveness::observer_stalled(time_point now, duration missed) {
+  const auto before = deadline_;
+  deadline_ = std::min(deadline_ + missed, now + (suspected_ ? path_grace_ : lease_));
+  if (!heard_out_ && deadline_ < now + path_grace_) {
+    heard_out_ = true;
+    deadline_ = now + path_grace_;
+  }
+  return deadline_ > before;
 }
 
 failure_detector::failure_detector(const timeouts& limits, const detector_settings& settings)
@@ -124,6 +127,7 @@ void failure_detector::watch(incarnation_id who, rank_id rank, time_point now) {
     known->rank = rank;
     return;
   }
+  if (!last_tick_) last_tick_ = now;
   peers_.push_back(
       {.who = who, .rank = rank, .lease = {limits_.lease, limits_.path_grace, now}, .advanced_at = now});
 }
@@ -243,9 +247,11 @@ void failure_detector::check_stall(time_point now) {
   if (!before || now - *before <= limits_.stall_gap) return;
   probe<"detector.observer_stalled">::hit();
   ++stalls_;
+  const auto missed = now - *before - limits_.heartbeat_interval;
+  missed_ += missed;
   for (auto& p : peers_) {
     if (p.dead) continue;
-    if (probe<"detector.lease_extended">::when(p.lease.observer_stalled(now))) ++leases_extended_;
+    if (probe<"detector.lease_extended">::when(p.lease.observer_stalled(now, missed))) ++leases_extended_;
     p.advanced_at = std::min(now, p.advanced_at + (now - *before)); // nobody looked: the time does not count
   }
 }
@@ -376,13 +382,15 @@ duration failure_detector::hang_bound() const {
 
 orphan_watch::orphan_watch(const timeouts& limits, time_point now)
     : stall_gap_{limits.stall_gap}
+    , heartbeat_interval_{limits.heartbeat_interval}
     , lease_{limits.orphan_grace, limits.lease, now}
     , last_look_{now} {}
 
 bool orphan_watch::orphaned(time_point now) {
-  if (now - std::exchange(last_look_, now) > stall_gap_) {
+  const auto gap = now - std::exchange(last_look_, now);
+  if (gap > stall_gap_) {
     probe<"orphan_watch.stalled">::hit();
-    lease_.observer_stalled(now);
+    lease_.observer_stalled(now, gap - heartbeat_interval_);
   }
   return lease_.expired(now);
 }

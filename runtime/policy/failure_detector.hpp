@@ -10,7 +10,8 @@
 //           heartbeat, and so in less than 2 x detect_after (an observer's stall excepted, FD-4).
 //   FD-3    a path error alone is no verdict: only with `path_grace` of silence after it. A heartbeat
 //           clears it.
-//   FD-4    a stall of the observer expires nobody: each lease is extended once per silence, and counted.
+//   FD-4    a stall of the observer expires nobody: time in which it did not look is no silence, but for one
+//           heartbeat of it; and once per silence there is time to hear who spoke meanwhile. Counted.
 //   FD-5    hung needs heartbeats that arrive and no step for longer than hang_bound, never below hang_floor.
 //   FD-6    who waits in a collective for another rank is not the one that is hung; who stands before it is.
 //   FD-7    a straggler is slower than its peers' median by `straggler_factor` for `straggler_steps` samples.
@@ -86,8 +87,8 @@ public:
   liveness(duration lease, duration path_grace, time_point now);
   void beat(time_point now);
   void path_error(time_point now);
-  // The observer did not look for `gap`; true when the lease was extended because of it.
-  bool observer_stalled(time_point now);
+  // The observer did not look; of that time `missed` does not count. True when the lease was extended.
+  bool observer_stalled(time_point now, duration missed);
   [[nodiscard]] bool expired(time_point now) const { return now >= deadline_; }
   [[nodiscard]] bool suspected() const { return suspected_; }
   [[nodiscard]] time_point last_beat() const { return last_beat_; }
@@ -98,7 +99,7 @@ private:
   time_point last_beat_;
   time_point deadline_;
   bool suspected_{false};
-  bool extended_{false};
+  bool heard_out_{false}; // time was left once, in this silence, to hear it after a stall
 };
 
 class failure_detector {
@@ -122,6 +123,8 @@ public:
   [[nodiscard]] bool beats(incarnation_id who, time_point now) const;
   [[nodiscard]] duration hang_bound() const; // as learned so far
   [[nodiscard]] std::uint64_t stalls() const { return stalls_; }
+  // Time in which the observer did not look, in all: deadlines that it sets for others run without it.
+  [[nodiscard]] duration missed() const { return missed_; }
   [[nodiscard]] std::uint64_t leases_extended() const { return leases_extended_; }
   [[nodiscard]] std::uint64_t stale_beats() const { return stale_beats_; }
   [[nodiscard]] std::size_t watched() const { return peers_.size(); }
@@ -162,9 +165,10 @@ private:
   duration typical_step_{};
   duration longest_step_{};
   std::vector<duration> scratch_;
-  std::optional<time_point> last_tick_;
-  bool between_{false}; // two generations
+  std::optional<time_point> last_tick_; // or the first peer's watch
+  bool between_{false};                 // two generations
   std::uint64_t stalls_{0};
+  duration missed_{0};
   std::uint64_t leases_extended_{0};
   std::uint64_t stale_beats_{0};
 };
@@ -179,6 +183,7 @@ public:
 
 private:
   duration stall_gap_;
+  duration heartbeat_interval_;
   liveness lease_;
   time_point last_look_;
 };

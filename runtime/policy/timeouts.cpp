@@ -102,7 +102,7 @@ std::vector<timeouts::row> timeouts::rows() const {
       {"heartbeat_interval", heartbeat_interval, "between two heartbeats"},
       {"tick_interval", tick_interval, "between two looks of the detector"},
       {"path_grace", path_grace, "silence after a path error: dead"},
-      {"stall_gap", stall_gap, "the detector itself was late: leases extended once"},
+      {"stall_gap", stall_gap, "the detector itself was late: that time is no silence"},
       {"lease", lease, "silence: dead or stopped"},
       {"hang_floor", hang_floor, "heartbeats but no step: hung (grows with step times)"},
       {"first_step_deadline", first_step_deadline, "the same while step times are unknown"},

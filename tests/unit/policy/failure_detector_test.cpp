@@ -129,17 +129,47 @@ TEST_CASE("failure detector: a stall of the observer expires nobody (FD-4)") {
   CHECK(b.run(10s).empty());
 }
 
-TEST_CASE("failure detector: a lease is extended once per silence, so repeated stalls hide no death (FD-4)") {
+TEST_CASE(
+    "failure detector: stalls in a row, with no time to hear anybody between them, expire nobody (FD-4)") {
+  bench b{4};
+  REQUIRE(b.run(3s).empty());
+  for (int stalls = 0; stalls < 5; ++stalls) {
+    b.now += 2s;
+    CHECK(b.detector.tick(b.now).empty());
+  }
+  b.beat_all();
+  CHECK(b.run(10s).empty());
+}
+
+TEST_CASE("failure detector: stalls hide no death: each counts as a heartbeat of silence (FD-4)") {
   bench b{2};
   REQUIRE(b.run(3s).empty());
   b.silent[1] = true;
+  for (int stalls = 0; stalls < 13; ++stalls) {
+    b.now += 400ms;
+    const auto out = b.detector.tick(b.now);
+    b.beat_all();
+    if (out.empty()) continue;
+    CHECK(out[0].rank == rank_id{1});
+    CHECK(stalls >= 9);
+    return;
+  }
+  FAIL("a death was never found");
+}
+
+TEST_CASE("failure detector: a stall does not lengthen what is left of a path's grace beyond a grace (FD-3, "
+          "FD-4)") {
+  bench b{2};
+  REQUIRE(b.run(3s).empty());
+  b.silent[1] = true;
+  b.detector.path_error(id(1), b.now);
   b.now += 2s;
   REQUIRE(b.detector.tick(b.now).empty());
-  b.beat_all();
-  b.now += 400ms; // a second stall
-  const auto out = b.detector.tick(b.now);
+  const auto resumed = b.now;
+  const auto out = b.run(5s);
   REQUIRE(out.size() == 1);
-  CHECK(out[0].rank == rank_id{1});
+  CHECK(out[0].path_lost);
+  CHECK(b.now - resumed <= b.limits.path_grace + b.limits.tick_interval);
 }
 
 TEST_CASE("failure detector: heartbeats without a step are a hang, not before the bound (FD-5)") {
@@ -398,14 +428,15 @@ private:
       if (dead_[r]) return;
       detector_.beat(id(r), at(activity::holding, 0, 0), now_);
       last_beat_[r] = now_;
+      missed_before_[r] = missed_;
       if (uniform() < 0.002) dead_[r] = true;
       return;
     }
     now_ = next_look_;
     look();
-    // A second stall before heartbeats were handled would use up the one extension.
-    const bool stall = uniform() < 0.002 && now_ > stalled_until_ + limits_.lease;
-    next_look_ = now_ + limits_.tick_interval + (stall ? fraction(5s) : 0ns);
+    // Half of them are followed by another one before any heartbeat was handled.
+    const bool stall = uniform() < (now_ == stalled_until_ ? 0.5 : 0.002);
+    next_look_ = now_ + limits_.tick_interval + (stall ? limits_.stall_gap + fraction(5s) : 0ns);
     if (stall) stall_until(next_look_);
   }
   // Heartbeats that arrive during a stall are handled after it, behind the next look.
@@ -414,6 +445,7 @@ private:
       if (!dead_[r] && next_beat_[r] <= end) next_beat_[r] = end + 1ns;
     }
     stalled_until_ = end;
+    if (end - now_ > limits_.stall_gap) missed_ += end - now_ - limits_.heartbeat_interval;
   }
   void look() {
     for (const auto& v : detector_.tick(now_)) {
@@ -425,7 +457,8 @@ private:
       told_[r] = true;
     }
     for (std::size_t r = 0; r < world; ++r) {
-      const auto due = std::max(last_beat_[r] + limits_.lease, stalled_until_ + limits_.path_grace);
+      const auto missed = missed_ - missed_before_[r]; // since its last heartbeat
+      const auto due = last_beat_[r] + limits_.lease + missed + (missed > 0ns ? limits_.path_grace : 0ns);
       if (dead_[r] && now_ > due + limits_.tick_interval) REQUIRE(told_[r]); // FD-2
     }
   }
@@ -437,6 +470,8 @@ private:
   time_point now_{start};
   time_point next_look_;
   time_point stalled_until_{};
+  duration missed_{0}; // in all stalls
+  std::array<duration, world> missed_before_{};
   std::array<time_point, world> next_beat_{};
   std::array<time_point, world> last_beat_{start, start, start, start, start};
   std::array<bool, world> dead_{};

@@ -158,8 +158,8 @@ class Checkpoints(unittest.TestCase):
 
 class Doctor(unittest.TestCase):
     CHECKS = ["libraries", "loopback device", "UCX transports", "UCX environment", "lanes", "message time",
-              "bandwidth", "all-reduce", "master address", "ranks", "shared memory", "open files", "memory",
-              "dataset"]
+              "bandwidth", "all-reduce", "GPUs", "master address", "ranks", "shared memory", "open files",
+              "memory", "dataset"]
 
     def test_each_check_is_a_line_and_two_processes_talk(self):
         done = tool("doctor", "--json")
