@@ -16,12 +16,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "actors/contracts/job_records.hpp"
+#include "runtime/policy/accusations.hpp"
 #include "runtime/policy/backoff.hpp"
 #include "runtime/policy/failure_detector.hpp"
 #include "runtime/policy/fault_plan.hpp"
@@ -191,8 +190,7 @@ private:
   fired_faults fired_;
   std::vector<open_failure> open_failures_;
   std::vector<refusal> refusals_; // of this generation's step in flight, until everybody has said so
-  std::set<std::pair<std::uint32_t, std::uint32_t>>
-      apart_; // members of this generation, the lower slot first
+  accusations apart_;             // of members of this generation
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};

@@ -193,15 +193,14 @@ void director_core::hear(std::uint32_t index, const wire::peer_unreachable& m) {
   const auto other = slot_of(m.who);
   if (stopping_ || m.generation != members_.generation() || !other || *other == index) return;
   if (apart_.empty()) judge_unreachable_later(m.generation);
-  apart_.emplace(std::min(index, *other), std::max(index, *other));
+  apart_.add(index, *other);
 }
 
 void director_core::judge_unreachable_later(generation_id generation) {
   ports_.call_after(settings_.limits.path_grace, [this, generation] { judge_unreachable(generation); });
 }
 
-// Who may be dead is told by its lease. Of those that live, whoever misses most of the others is replaced; of
-// two alike the later one.
+// Who may be dead is told by its lease. Of those that live, one is replaced (AB-1, AB-2).
 void director_core::judge_unreachable(generation_id generation) {
   using phase = membership::phase;
   const auto now = members_.current_phase();
@@ -210,19 +209,12 @@ void director_core::judge_unreachable(generation_id generation) {
   const auto silent = [this](std::uint32_t index) {
     return !slots_[index].who || !detector_.beats(*slots_[index].who, ports_.now());
   };
-  const bool doubtful = std::ranges::any_of(
-      apart_, [&](const auto& pair) { return silent(pair.first) || silent(pair.second); });
+  const bool doubtful = std::ranges::any_of(apart_.slots(), silent);
   if (probe<"director.apart_or_dead">::when(doubtful)) return judge_unreachable_later(generation);
-  const auto missed = [this](std::uint32_t index) {
-    return std::ranges::count_if(
-        apart_, [index](const auto& pair) { return pair.first == index || pair.second == index; });
-  };
-  std::uint32_t most = 0;
-  for (std::uint32_t index = 0; index < slots_.size(); ++index)
-    if (missed(index) >= missed(most)) most = index;
+  const auto blamed = apart_.blamed();
   probe<"director.members_apart">::hit();
-  condemn(most, failure_kind::path_lost,
-          "rank " + to_string(rank_of(most)) + ": " + std::to_string(missed(most)) +
+  condemn(blamed, failure_kind::path_lost,
+          "rank " + to_string(rank_of(blamed)) + ": " + std::to_string(apart_.missed(blamed)) +
               " of the other ranks cannot be reached from it");
 }
 

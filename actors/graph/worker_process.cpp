@@ -110,6 +110,8 @@ struct worker_process::state final : bulk_listener {
   void on_worker_restarted(const std::string& cause);
   void beat();
   void look_for_silent(const progress& now);
+  void accuse(wire::peer_unreachable what);
+  void tell_accusations();
   void finish(int code, const std::string& cause);
   void close();
   void hear(incarnation_id from, std::shared_ptr<const wire::control> message);
@@ -136,6 +138,7 @@ struct worker_process::state final : bulk_listener {
   codec_table codecs;
   std::unique_ptr<actor_runtime> runtime;
   std::optional<silence_watch> silences;
+  std::vector<wire::peer_unreachable> accusations_held; // until the director is heard
   bulk_router bulks;
   std::unique_ptr<post_office> office;
   std::unique_ptr<sums_channel> sums; // lent to the collective
@@ -217,7 +220,7 @@ void worker_process::state::open_office() {
   env.collectives.attach(sums.get());
   env.collectives.set_unreachable_handler(
       [this](generation_id generation, incarnation_id who, const error& cause) {
-        (void)send_control(*office, joined.director, wire::peer_unreachable{generation, who, cause.text});
+        accuse({generation, who, cause.text});
       });
   office->set_control_handler(
       [this](incarnation_id from, std::uint64_t type, std::span<const std::byte> body) {
@@ -360,9 +363,23 @@ void worker_process::state::look_for_silent(const progress& now) {
     (void)sums->ask(who);
   for (const auto who : found.silent) {
     probe<"worker.peer_silent">::hit();
-    (void)send_control(*office, joined.director,
-                       wire::peer_unreachable{newest_generation, who, "it does not answer"});
+    accuse({newest_generation, who, "it does not answer"});
   }
+  tell_accusations();
+}
+
+// A path that has ended stays so; but who does not hear its director may be the one that is cut off (SL-4).
+void worker_process::state::accuse(wire::peer_unreachable what) {
+  accusations_held.push_back(std::move(what));
+  tell_accusations();
+}
+
+void worker_process::state::tell_accusations() {
+  if (accusations_held.empty()) return;
+  if (probe<"worker.accusation_held">::when(!silences->hears_director())) return;
+  for (const auto& what : accusations_held)
+    (void)send_control(*office, joined.director, what);
+  accusations_held.clear();
 }
 
 void worker_process::state::report_ready() {
@@ -395,6 +412,7 @@ void worker_process::state::beat() {
 }
 
 void worker_process::state::hear(incarnation_id from, std::shared_ptr<const wire::control> message) {
+  if (from == joined.director) silences->heard_director();
   if (from == joined.director && orphaned) orphaned->beat(outside.env.clock.now());
   if (const auto* beat = std::get_if<wire::director_heartbeat>(message.get())) {
     compute->faults().hear(beat->fired_faults);

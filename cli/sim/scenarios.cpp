@@ -192,6 +192,14 @@ void planned_cut(strikes& s) {
                    (s.draw(3) == 0 ? "" : for_a_while(s)));
 }
 
+// Paths fail that it cannot open again: it hears no answer.
+void deaf(strikes& s) {
+  const auto step = 1 + s.draw(s.steps());
+  s.plan_job_fault("cut:worker=any@step=" + std::to_string(step) + ",way=in");
+  for (int i = 0; i < 8; ++i)
+    s.plan(mishaps::path_error, s.events() * step / s.steps() + s.draw(flap_events));
+}
+
 void planned_clog(strikes& s) { // by less than a lease
   s.plan_job_fault("clog:worker=any@step=" + s.any_step() + for_a_while(s) +
                    ",factor=" + std::to_string(1 + s.draw(300)));
@@ -440,6 +448,7 @@ constexpr std::array scenarios{
     fault_scenario{"planned-oom", "an allocation fails in a step", planned_oom, one_failure},
     fault_scenario{"planned-cut", "a worker's messages stop, one way or both, for a while or for ever",
                    planned_cut, one_failure},
+    fault_scenario{"deaf", "a worker hears nobody any more, and paths fail", deaf, one_failure},
     fault_scenario{"planned-clog", "a worker's messages are late", planned_clog, borne},
     fault_scenario{"planned-path-error", "a worker's path to the director breaks", planned_path_error,
                    one_failure},

@@ -4,7 +4,8 @@ namespace troupe {
 
 silence_watch::outcome silence_watch::look(bool waits, const std::set<incarnation_id>& peers) {
   outcome out;
-  if (!waits) {
+  ++unled_looks_;
+  if (!waits || !hears_director()) {
     asked_.clear();
     told_.clear();
     return out;

@@ -153,15 +153,23 @@ TEST_CASE("sim: seeds that were found wrong", "[sim]") {
     std::uint64_t seed;
     layout where;
     const char* workload;
+    const char* faults{"random"};
   };
-  constexpr std::array all{found{2773, {2, 2, 2}, "ring"},   found{1764, {2, 2, 2}, "accumulate"},
-                           found{808, {2, 4, 2}, "ring"},    found{1816, {2, 3, 2}, "top-k-ring"},
-                           found{1390, {2, 2}, "ring"},      found{622, {2, 3, 2}, "ring"},
-                           found{1060, {2, 3, 2}, "adamw"},  found{2262, {2, 4, 2}, "softmax"},
-                           found{1103, {2, 3}, "accumulate"}};
+  constexpr std::array all{found{2773, {2, 2, 2}, "ring"},
+                           found{1764, {2, 2, 2}, "accumulate"},
+                           found{808, {2, 4, 2}, "ring"},
+                           found{1816, {2, 3, 2}, "top-k-ring"},
+                           found{1390, {2, 2}, "ring"},
+                           found{622, {2, 3, 2}, "ring"},
+                           found{1060, {2, 3, 2}, "adamw"},
+                           found{2262, {2, 4, 2}, "softmax"},
+                           found{1103, {2, 3}, "accumulate"},
+                           found{170, {2, 3, 2}, "ring", "planned-cut"},
+                           found{191, {2, 3, 2}, "ring", "planned-cut"},
+                           found{130, {2, 3, 2}, "ring", "deaf"}};
   for (const auto& one : all) {
     simulator simulated{*find_workload(one.workload)};
-    const auto result = simulated.run({one.seed, one.where, "random"});
+    const auto result = simulated.run({one.seed, one.where, one.faults});
     REQUIRE(result);
     if (!result->right()) FAIL_CHECK(result->report());
   }
