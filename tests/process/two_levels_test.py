@@ -109,6 +109,14 @@ class TwoLevels(HostsTest):
         self.assertEqual([f["kind"] for f in result.failures], ["stop"])
         self.by(result, BOTH, BOTH)
 
+    def test_deaf(self):
+        """1 + 2 workers: the one that is alone hears nobody any more, and it alone is replaced"""
+        director, _ = self.start_all(STEPS, "--fault", "cut:worker=0@step=50,way=in", local=1)
+        result = director.end()
+        self.assert_finished(result, STEPS, self.clean_digest(STEPS))
+        self.assertEqual([(f["kind"], f["rank"]) for f in result.failures], [("path-lost", 0)])
+        self.by(result, BOTH, BOTH)
+
     def test_cut(self):
         """the other host is cut off for longer than a lease: its workers end, and two others come"""
         director, joiners = self.start_all(LONG)
