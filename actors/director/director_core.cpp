@@ -92,6 +92,7 @@ void director_core::act(const action::prepare_generation& action) {
     ranks.push_back({member.incarnation, slot.address, member.host});
   }
   apart_.clear();
+  aborted_.clear();
   auto place = ports_.prepare_collective(plan.generation, std::move(ranks));
   if (!place) return apply(members_.end(place.failure()));
   wire::prepare_generation message{.generation = plan.generation,
@@ -259,6 +260,7 @@ void director_core::hear(std::uint32_t index, const wire::generation_stopped& m)
 }
 
 void director_core::hear(std::uint32_t index, const wire::actor_failed& m) {
+  if (m.code == errc::aborted) return hear_aborted(index, m);
   auto& slot = slots_[index];
   failure what{.kind = failure_kind_of(m.code),
                .cause = m.text,

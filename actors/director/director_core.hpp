@@ -165,6 +165,9 @@ private:
   void keep_flight(std::uint32_t slot, flight_writer by, const std::string& cause);
   void expect_ready(std::uint32_t slot, duration within, failure_kind otherwise, const std::string& text);
   void judge(const verdict& what);
+  void hear_aborted(std::uint32_t slot, const wire::actor_failed& m);
+  void judge_aborted_later(generation_id generation);
+  void judge_aborted(generation_id generation);
   void judge_unreachable_later(generation_id generation);
   void judge_unreachable(generation_id generation);
   std::optional<std::size_t> note_fault(std::uint32_t slot); // a new strike: its place in the plan
@@ -191,6 +194,8 @@ private:
   std::vector<open_failure> open_failures_;
   std::vector<refusal> refusals_; // of this generation's step in flight, until everybody has said so
   accusations apart_;             // of members of this generation
+  // By slot, what collectives said in this generation.
+  std::map<std::uint32_t, wire::actor_failed> aborted_;
   std::size_t failures_{0};
   std::uint64_t restarts_{0};
   std::uint64_t newest_step_{0};

@@ -218,6 +218,38 @@ void director_core::judge_unreachable(generation_id generation) {
               " of the other ranks cannot be reached from it");
 }
 
+// A sum that ended without the director's word: as a rule somebody has died, and that is told otherwise.
+void director_core::hear_aborted(std::uint32_t index, const wire::actor_failed& m) {
+  if (stopping_ || m.generation != members_.generation()) return;
+  if (aborted_.empty()) judge_aborted_later(m.generation);
+  aborted_.emplace(index, m);
+}
+
+void director_core::judge_aborted_later(generation_id generation) {
+  ports_.call_after(settings_.limits.path_grace, [this, generation] { judge_aborted(generation); });
+}
+
+// Everybody lives and can be reached: it was the collective itself. Nobody's state is lost.
+void director_core::judge_aborted(generation_id generation) {
+  if (stopping_ || generation != members_.generation() ||
+      members_.current_phase() != membership::phase::running)
+    return;
+  const auto lives = [this](const generation_member& member) {
+    return slots_[member.slot].who && detector_.beats(*slots_[member.slot].who, ports_.now());
+  };
+  const bool doubtful = !apart_.empty() || !std::ranges::all_of(members_.plan().members, lives);
+  if (probe<"director.aborted_or_dead">::when(doubtful)) return judge_aborted_later(generation);
+  const auto& [index, told] = *aborted_.begin();
+  failure what{.kind = failure_kind::device,
+               .cause = "the sum failed: " + told.text,
+               .pid = slots_[index].pid,
+               .who = *slots_[index].who,
+               .step = step_id{told.step},
+               .detected_at = ports_.now()};
+  probe<"director.sum_failed">::hit();
+  if (admit(index, what, told.actor, false)) apply(members_.on_step_refused(what.cause, lived()));
+}
+
 void director_core::keep_flights() {
   for (std::uint32_t index = 0; index < slots_.size(); ++index)
     keep_flight(index, flight_writer::asked, "asked for");

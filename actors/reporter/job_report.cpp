@@ -69,7 +69,7 @@ void job_report::hear(const record::worker_started& r) {
 }
 
 void job_report::hear(const record::worker_ready& r) {
-  summary_.device = r.device;
+  if (r.slot == 0 || summary_.device.empty()) summary_.device = r.device; // the first worker's
   events_.record(
       {.kind = event_kind::worker_ready, .generation = generation_, .rank = rank_id{r.slot}, .pid = r.pid},
       {{"device", r.device}});

@@ -276,6 +276,11 @@ void trainer::on_refused(step_id computing, bool ours) {
   });
 }
 
+void trainer::on_aborted(const error& why) {
+  auto held = std::make_shared<error>(why);
+  answer([generation = generation_, held](trainer_listener& to) { to.on_aborted(generation, *held); });
+}
+
 void trainer::on_ended(step_id applied, run_end how) noexcept {
   doing(activity::holding);
   outside_.loop.post([this, alive = std::weak_ptr<int>{alive_}, generation = generation_, applied, how] {

@@ -64,6 +64,7 @@ public:
   virtual void on_first_step(generation_id generation, step_id step) = 0;
   virtual void on_ended(generation_id generation, step_id applied, run_end how) = 0;
   virtual void on_refused(generation_id generation, step_id computing, bool ours) = 0; // before on_ended
+  virtual void on_aborted(generation_id generation, const error& why) = 0;             // before on_ended
   virtual void on_failed(generation_id generation, step_id applied, const error& cause) = 0;
   virtual void on_snapshot(generation_id generation, step_id step, lease state, duration stall) = 0;
 };
@@ -135,6 +136,7 @@ private:
   [[nodiscard]] bool try_snapshot(step_id step) override;
   void on_snapshot(step_id step, duration stall) override;
   void on_refused(step_id computing, bool ours) override;
+  void on_aborted(const error& why) override;
   void on_ended(step_id applied, run_end how) noexcept override;
   void on_failed(step_id applied, const error& cause) noexcept override;
   template <class Call>

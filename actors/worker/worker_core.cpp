@@ -192,7 +192,18 @@ void worker_core::on_ended(generation_id generation, step_id applied, run_end ho
     return check_finished();
   }
   probe<"worker.aborted_by_peer">::hit();
-  // Aborted by a peer that saw the end of the generation first: the director's word is on its way.
+  // By a peer that saw the end of the generation first, and the director's word is on its way; or by the
+  // collective itself, which the director has been told (`on_aborted`).
+}
+
+// The state is whole. The director waits for another cause before it takes the collective's word.
+void worker_core::on_aborted(generation_id generation, const error& why) {
+  if (generation != plan_.generation || phase_ != phase::running) return;
+  ports_.send_director(wire::actor_failed{.generation = generation,
+                                          .actor = "collective",
+                                          .step = trainer_.progress_now().step_started.value(),
+                                          .text = why.text,
+                                          .code = errc::aborted});
 }
 
 // The state is whole, and the director's word is on its way once it has heard everybody.

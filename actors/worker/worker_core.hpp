@@ -80,6 +80,7 @@ public:
   void on_first_step(generation_id generation, step_id step) override;
   void on_ended(generation_id generation, step_id applied, run_end how) override;
   void on_refused(generation_id generation, step_id computing, bool ours) override;
+  void on_aborted(generation_id generation, const error& why) override;
   void on_failed(generation_id generation, step_id applied, const error& cause) override;
   void on_snapshot(generation_id generation, step_id step, lease state, duration stall) override;
 

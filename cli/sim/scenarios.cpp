@@ -13,6 +13,7 @@ constexpr std::uint64_t changes_by_worker = 40; // to the disk, in a whole job
 constexpr std::uint64_t changes_by_director = 8;
 constexpr std::uint64_t random_strikes_max = 5;
 constexpr std::uint64_t damaged_transfers_max = 12;
+constexpr std::uint64_t sums_until_broken = 20;
 constexpr std::uint64_t parts_until_killed = 300; // a few steps of all workers of a small job
 // More deaths of one worker without progress would rightly end the job.
 constexpr std::uint64_t random_deaths_max = 2;
@@ -60,6 +61,17 @@ void kill_in_part(strikes& s) {
           in.machine().collectives.kill_at_part(count);
           return std::optional{"the worker that begins part " + std::to_string(count) +
                                " of a sum from now on is killed in it"};
+        },
+        i == 0 ? 0 : s.any_time());
+}
+
+// As NCCL's may: twice, with everybody alive.
+void broken_sum(strikes& s) {
+  for (int i = 0; i < 2; ++i)
+    s.plan(
+        [count = 1 + s.draw(sums_until_broken)](cluster& in, strikes&) {
+          in.machine().collectives.break_sum(count);
+          return std::optional{"sum " + std::to_string(count) + " from now on fails at all its ranks"};
         },
         i == 0 ? 0 : s.any_time());
 }
@@ -370,6 +382,7 @@ constexpr std::array scenarios{
         all_but_one},
     fault_scenario{"kill-in-part", "workers are killed between two parts of a sum (workloads with buckets)",
                    kill_in_part},
+    fault_scenario{"broken-sum", "sums fail at all their ranks, and everybody lives", broken_sum},
     fault_scenario{"recovery-kill", "a second worker is killed while the first one's loss is being healed",
                    recovery_kill},
     fault_scenario{"flap", "workers are killed again and again", flap},

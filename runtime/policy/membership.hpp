@@ -118,7 +118,7 @@ public:
   [[nodiscard]] outputs on_lost(std::uint32_t slot, const std::string& cause, time_point now);
   // The process lives, but its worker failed and lost its state; it answers `on_stopped` as any other.
   [[nodiscard]] outputs on_worker_failed(incarnation_id who, const std::string& cause, time_point now);
-  // No member has applied the step in flight: all begin again, with what they hold.
+  // The step in flight was refused, or its sum failed: all begin again, with what they hold.
   [[nodiscard]] outputs on_step_refused(const std::string& cause, time_point now);
   [[nodiscard]] outputs on_stopped(incarnation_id who, generation_id ended, step_id applied, bool holds_state,
                                    time_point now);

@@ -78,6 +78,7 @@ public:
       if (one == nullptr) return;
       pids.push_back(one->process->pid());
     }
+    if (hub_.broken_sum_ > 0 && --hub_.broken_sum_ == 0) return abort();
     for (std::uint32_t r = 0; r < shape_.world; ++r) {
       for (const auto rest : begun_[r].left.take_rest())
         take(r, rest);

@@ -41,6 +41,8 @@ public:
   void set_aborts_split(bool split) { aborts_split_ = split; }
   // The process that begins the `count`-th part from now on is killed inside the call.
   void kill_at_part(std::uint64_t count) { fatal_part_ = count; }
+  // The `count`-th sum from now on fails at all its ranks, and nobody has asked for that.
+  void break_sum(std::uint64_t count) { broken_sum_ = count; }
   void set_observer(sim_collective_observer* observer) { observer_ = observer; } // not owned; may be null
 
 private:
@@ -52,6 +54,7 @@ private:
   std::map<std::string, std::shared_ptr<sim_meeting>> meetings_;
   bool aborts_split_{false};
   std::uint64_t fatal_part_{0}; // 0: none
+  std::uint64_t broken_sum_{0};
   std::uint64_t next_{1};
   std::uint64_t sums_{0};
 };

@@ -202,7 +202,7 @@ void step_engine::on_reduced(expected<reduction> result) {
   invariant(phase_ == phase::reducing, "SE-3: an all-reduce completes once, in the run that started it");
   now_.comm_wait += lap();
   if (result) return guarded([&] { collect(*result); });
-  if (probe<"engine.aborted">::when(result.failure().code == errc::aborted)) return finish(run_end::aborted);
+  if (probe<"engine.aborted">::when(result.failure().code == errc::aborted)) return aborted(result.failure());
   fail(result.failure());
 }
 
@@ -308,7 +308,7 @@ void step_engine::on_gathered(const expected<void>& one) {
     return guarded([this] { settled(); });
   }
   if (probe<"engine.aborted_while_gathering">::when(gather_failure_->code == errc::aborted))
-    return finish(run_end::aborted);
+    return aborted(*gather_failure_);
   fail(*gather_failure_);
 }
 
@@ -335,6 +335,11 @@ void step_engine::snapshot() {
 void step_engine::refuse() {
   context_.observer.on_refused(applied_.next(), !pass_.finite(*run_.reduce));
   finish(run_end::refused);
+}
+
+void step_engine::aborted(const error& why) {
+  context_.observer.on_aborted(why);
+  finish(run_end::aborted);
 }
 
 void step_engine::finish(run_end how) {

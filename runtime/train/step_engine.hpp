@@ -156,6 +156,7 @@ private:
   void keep_whole();
   void settled();
   void snapshot();
+  void aborted(const error& why);
   void finish(run_end how);
   void fail(const error& cause);
   void leave();

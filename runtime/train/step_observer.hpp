@@ -57,6 +57,8 @@ public:
   // Before a run ends as refused: the sum of step `computing` was not finite. `ours`: nor was this rank's
   // part of it.
   virtual void on_refused(step_id /*computing*/, bool /*ours*/) {}
+  // Before a run ends as aborted: what the collective said.
+  virtual void on_aborted(const error& /*why*/) {}
 
   // The answer to `begin`, exactly one of the two (SE-5). The engine is idle and may begin again at once.
   virtual void on_ended(step_id applied, run_end how) noexcept = 0;

@@ -53,6 +53,7 @@ struct generation_stopped {
   step_id applied;
   bool holds_state{false};
 };
+// `code` aborted: no actor, but the collective; the state is whole.
 struct actor_failed {
   generation_id generation;
   std::string actor;

@@ -5,6 +5,7 @@ real bytes between the processes (tests/unit/nccl/fake_libraries).
 """
 
 import argparse
+import ctypes
 import os
 import signal
 import sys
@@ -45,6 +46,19 @@ class GpuJob(ProcessTest):
             self.assertEqual({(e["rank"], e["device"]) for e in result.named("worker_ready")},
                              {(n, f"cuda:{n} (FAKE)") for n in range(workers)})
             self.assertIn("FAKE libraries of CUDA and NCCL: no GPU takes part", " ".join(result.err))
+            self.assertEqual(result.summary["device"], "cuda:0 (FAKE)")
+
+    def test_one_fake(self):
+        """the real NCCL beside fakes of CUDA and the kernels: the job is called fake"""
+        try:
+            ctypes.CDLL("libnccl.so.2")
+        except OSError:
+            self.skipTest("no NCCL is installed here")
+        job = self.start("--steps", STEPS, *GPU, environment={"TROUPE_NCCL_LIBRARY": "libnccl.so.2"})
+        self.assertEqual(job.event("generation_started")["collective"], FAKE)
+        job.send(signal.SIGINT)
+        self.assertIn("FAKE libraries of CUDA and NCCL: no GPU takes part", " ".join(job.end().err))
+        self.assert_nothing_left()
 
     def test_settings(self):
         """small buckets and accumulation: the digest of such a job on CPUs"""
@@ -90,6 +104,21 @@ class GpuJob(ProcessTest):
         for fault in ("skip-collective:worker=1@step=40", "path-error:worker=1@step=40",
                       "cut:worker=1@step=40,for=300ms", "nan:worker=0@step=40"):
             self.on_gpus(STEPS, 3, "--fault", fault)
+
+    def test_sum_fails(self):
+        """a sum that NCCL fails by itself, at all ranks or at one: all go on, with their processes"""
+        for where in ({}, {"FAKE_NCCL_BREAK_RANK": "1"}):
+            result = self.on_gpus(STEPS, 3, environment={"FAKE_NCCL_BREAK": "40", **where})
+            self.assertEqual({f["kind"] for f in result.failures}, {"device"})
+            self.assertIn("the sum failed: ncclAllGather", result.failures[0]["cause"])
+            self.assertEqual(len({e["pid"] for e in result.named("worker_started")}), 3)
+
+    def test_ranks_never_meet(self):
+        """communicators that cannot be made end the job with the reason"""
+        result = self.run_job("--steps", STEPS, "--shards", 16, "--workers", 9, *GPU,
+                              environment={"FAKE_CUDA_DEVICES": "9"})  # one more than the fake of NCCL takes
+        self.assertEqual(result.code, 3, result.err)
+        self.assertIn("the sum failed: ncclCommInitRankConfig", result.err[-1])
 
     def test_abort_never_returns(self):
         """a library that hangs in its abort costs the processes that wait for it, not the job"""

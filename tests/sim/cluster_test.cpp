@@ -147,6 +147,13 @@ TEST_CASE("sim: a version that was replaced is whole as long as it may stand in 
   all_are_right("lost-replacement", "accumulate", {2, 2, 2}, seeds);
 }
 
+TEST_CASE("sim: where a sum fails and everybody lives, all go on with what they hold", "[sim]") {
+  all_are_right("broken-sum", "softmax", {1, 1}, seeds);
+  all_are_right("broken-sum", "softmax", {1, 3}, seeds);
+  all_are_right("broken-sum", "buckets", {3, 4}, seeds_elsewhere);
+  all_are_right("broken-sum", "top-k", {1, 3}, seeds_elsewhere);
+}
+
 // Each was wrong once; what it was: docs/design/0052.
 TEST_CASE("sim: seeds that were found wrong", "[sim]") {
   struct found {

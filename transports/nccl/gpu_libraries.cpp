@@ -151,7 +151,8 @@ std::string cuda_version_text(int version) {
 gpu_library_names gpu_library_names::from_environment() {
   gpu_library_names names;
   const auto take = [](const char* variable, std::vector<std::string>& into) {
-    if (const char* const path = std::getenv(variable); path != nullptr) into = {path};
+    const char* const path = std::getenv(variable);
+    if (path != nullptr && *path != '\0') into = {path}; // an empty name loads the program itself
   };
   take(cuda_library_variable, names.cuda);
   take(nccl_library_variable, names.nccl);

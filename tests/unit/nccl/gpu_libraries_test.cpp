@@ -43,6 +43,14 @@ TEST_CASE("gpu libraries: what is missing is named, with the remedy, in one line
   CHECK(refusal(without).starts_with("no GPU kernels (libno_such_kernels.so: cannot open"));
 }
 
+TEST_CASE("gpu libraries: a variable that is empty names nothing") {
+  const auto cuda = gpu_library_names{}.cuda;
+  const fake::variable empty{cuda_library_variable, ""};
+  CHECK(gpu_library_names::from_environment().cuda == cuda);
+  const fake::variable named{nccl_library_variable, "libsome.so"};
+  CHECK(gpu_library_names::from_environment().nccl == std::vector<std::string>{"libsome.so"});
+}
+
 TEST_CASE("gpu libraries: driver, devices and versions are checked (GL-2, NC-9)") {
   const auto names = fake::library_names();
   {

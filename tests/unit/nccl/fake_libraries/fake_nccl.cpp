@@ -6,7 +6,8 @@
 // busy machine one that spins takes the time that its peers need.
 //
 // FAKE_NCCL_VERSION (22809) is what it says it is; FAKE_NCCL_ABORT=hang lets the abort of
-// a communicator whose ranks have met never return.
+// a communicator whose ranks have met never return. FAKE_NCCL_BREAK=N: the N-th all-gather of a process
+// fails; with FAKE_NCCL_BREAK_RANK only at that rank.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -37,7 +38,7 @@ extern "C" troupe::cuda::status cudaLaunchHostFunc(CUstream_st* stream, void (*f
 namespace {
 
 constexpr int ranks_max = 8;
-constexpr int levels = 3; // a communicator, and those shrunk from it
+constexpr int levels = 3;                      // a communicator, and those shrunk from it
 constexpr std::size_t ring_bytes = 512 * 1024; // touched where used
 
 // From one rank to another.
@@ -184,6 +185,8 @@ result add(ncclComm* on, CUstream_st* stream, part one) {
   open_group.parts.push_back(one);
   return result::success;
 }
+
+std::atomic<int> gathers{0}; // of this process
 
 std::size_t size_of(data_type type) {
   return type == data_type::bytes ? 1 : sizeof(float);
@@ -349,6 +352,8 @@ result ncclAllGather(const void* own, void* all, std::size_t count, data_type ty
   auto* const place = static_cast<char*>(all);
   auto* const mine = static_cast<char*>(const_cast<void*>(own));
   if (mine != place + static_cast<std::size_t>(on->rank) * bytes) return result::invalid_argument;
+  const bool may_break = on->rank == number("FAKE_NCCL_BREAK_RANK", on->rank);
+  if (++gathers == number("FAKE_NCCL_BREAK", 0) && may_break) return result::system_error;
   std::vector<part> parts;
   for (int peer = 0; peer < on->world; ++peer) {
     if (peer == on->rank) continue;
