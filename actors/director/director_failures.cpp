@@ -238,7 +238,7 @@ void director_core::judge_aborted(generation_id generation) {
     return slots_[member.slot].who && detector_.beats(*slots_[member.slot].who, ports_.now());
   };
   const bool doubtful = !apart_.empty() || !std::ranges::all_of(members_.plan().members, lives);
-  if (probe<"director.aborted_or_dead">::when(doubtful)) return judge_aborted_later(generation);
+  if (doubtful) return judge_aborted_later(generation);
   const auto& [index, told] = *aborted_.begin();
   failure what{.kind = failure_kind::device,
                .cause = "the sum failed: " + told.text,
