@@ -175,8 +175,9 @@ private:
   [[nodiscard]] std::optional<time_point> felt(std::uint32_t slot, std::optional<std::size_t> strike) const;
   void strike_all_but(std::uint32_t slot, std::size_t fault);
   void look_for_strikes(std::uint32_t slot);
-  [[nodiscard]] std::string fired_text() const;
+  [[nodiscard]] std::string fired_text() const; // what has struck, for workers
   [[nodiscard]] time_point lived() const;
+  [[nodiscard]] bool beats(std::uint32_t slot) const;
   void check_replicas();
   void stop_workers(const std::string& cause);
   void check_over();

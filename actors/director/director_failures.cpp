@@ -200,16 +200,18 @@ void director_core::judge_unreachable_later(generation_id generation) {
   ports_.call_after(settings_.limits.path_grace, [this, generation] { judge_unreachable(generation); });
 }
 
+bool director_core::beats(std::uint32_t slot) const {
+  return slots_[slot].who && detector_.beats(*slots_[slot].who, ports_.now());
+}
+
 // Who may be dead is told by its lease. Of those that live, one is replaced (AB-1, AB-2).
 void director_core::judge_unreachable(generation_id generation) {
   using phase = membership::phase;
   const auto now = members_.current_phase();
   if (stopping_ || generation != members_.generation() || (now != phase::running && now != phase::preparing))
     return;
-  const auto silent = [this](std::uint32_t index) {
-    return !slots_[index].who || !detector_.beats(*slots_[index].who, ports_.now());
-  };
-  const bool doubtful = std::ranges::any_of(apart_.slots(), silent);
+  const bool doubtful =
+      !std::ranges::all_of(apart_.slots(), [this](std::uint32_t index) { return beats(index); });
   if (probe<"director.apart_or_dead">::when(doubtful)) return judge_unreachable_later(generation);
   const auto blamed = apart_.blamed();
   probe<"director.members_apart">::hit();
@@ -234,9 +236,7 @@ void director_core::judge_aborted(generation_id generation) {
   if (stopping_ || generation != members_.generation() ||
       members_.current_phase() != membership::phase::running)
     return;
-  const auto lives = [this](const generation_member& member) {
-    return slots_[member.slot].who && detector_.beats(*slots_[member.slot].who, ports_.now());
-  };
+  const auto lives = [this](const generation_member& member) { return beats(member.slot); };
   const bool doubtful = !apart_.empty() || !std::ranges::all_of(members_.plan().members, lives);
   if (doubtful) return judge_aborted_later(generation);
   const auto& [index, told] = *aborted_.begin();

@@ -280,8 +280,8 @@ expected<join_answer> director_process::state::admit(const join_offer& offer) {
     return error{errc::refused, "this job sums in the memory of its host (--collective shm), and '" +
                                     offer.host + "' is another one; accepted there: auto, ring"};
   }
-  if (offer.transport !=
-      settings.transport) { // each end of a path chooses its lanes, both from the same ones
+  // Each end of a path chooses its lanes for itself, both from the same ones.
+  if (offer.transport != settings.transport) {
     return error{errc::bad_argument, "--transport " + offer.transport +
                                          ": the job runs with another one; accepted: " + settings.transport};
   }

@@ -370,6 +370,9 @@ void worker_process::state::look_for_silent(const progress& now) {
 
 // A path that has ended stays so; but who does not hear its director may be the one that is cut off (SL-4).
 void worker_process::state::accuse(wire::peer_unreachable what) {
+  std::erase_if(accusations_held, [&what](const wire::peer_unreachable& held) { // of generations that ended
+    return held.generation != what.generation;
+  });
   accusations_held.push_back(std::move(what));
   tell_accusations();
 }

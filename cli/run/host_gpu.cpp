@@ -36,10 +36,9 @@ expected<std::unique_ptr<host_gpu>> host_gpu::open(const gpu_use& use, const gpu
   // Else NCCL takes the first device that it likes: loopback is the default here.
   if (!network.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + network).c_str(), 0);
   const auto names = gpu_library_names::from_environment();
-  const auto all = gpu_libraries::load(names, use.index);
-  auto libraries = use.prepares_only ? gpu_libraries::load_nccl(names) : all;
+  auto libraries = gpu_libraries::load(names, use.index); // all: any of them may be a fake
+  if (!libraries && use.prepares_only) libraries = gpu_libraries::load_nccl(names);
   if (!libraries) return libraries.failure();
-  if (all) libraries->fake = all->fake; // whichever of them it is
   std::unique_ptr<host_gpu> made{new host_gpu{*libraries, use, threads}};
   if (use.prepares_only) return made;
   std::promise<expected<void>> opened;

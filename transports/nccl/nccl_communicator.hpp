@@ -6,7 +6,7 @@
 // Runs on:  the owner thread; `abort` on any. `all_reduce` issues and returns; looks find its end.
 // Fails:    errc::aborted after an abort of this rank, a failure of the library or device, or a deadline; the
 //           text says which.
-// Invariants: CO-1 to CO-4 (collective.hpp), NC-1 to NC-11, SL-1, SL-2, NM-1, NM-2 (nccl_member.hpp).
+// Invariants: CO-1 to CO-5 (collective.hpp), NC-1 to NC-11, SL-1, SL-2, NM-1, NM-2 (nccl_member.hpp).
 //   NS-1    a sum is handed out only if no fault was known when its end was seen: data after an abort is
 //           poisoned.
 //   NS-2    an abort frees this rank alone: whoever ends a generation aborts every rank of it. Ranks leave
